@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "rootfs/skeleton.h"
+#include "runtime/base/text.h"
 
 #define BOX       "/box"
 #define PARTS_MAX 128 /* of one text: overlay layers */
@@ -188,10 +189,7 @@ int paths_resolve(const char *path, struct arena *a, const char **out, struct cj
 
 bool paths_is_below(const char *path, const char *ancestor)
 {
-	size_t size = strlen(ancestor);
-	if (size == 1) /* "/" */
-		return true;
-	return strncmp(path, ancestor, size) == 0 && (path[size] == '\0' || path[size] == '/');
+	return strcmp(ancestor, "/") == 0 || text_path_below(path, ancestor);
 }
 
 const char *paths_name(const char *path)

@@ -84,10 +84,10 @@ int mounts_add(const char *type, const char *path, unsigned long flags, const ch
 	return 0;
 }
 
-int mounts_add_opened(const char *type, const char *path, unsigned long flags, const char *options,
-		      struct cj_error *err)
+int mounts_add_tmpfs(const char *path, unsigned long flags, const char *options,
+		     struct cj_error *err)
 {
-	if (mounts_add(type, path, flags, options, err) < 0)
+	if (mounts_add("tmpfs", path, flags, options, err) < 0)
 		return -err->code;
 	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? cj_fail(err, errno, "open '%s'", path) : fd;

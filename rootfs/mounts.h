@@ -44,9 +44,9 @@ int mounts_create(const char *type, const struct mounts_option *options, size_t 
 /* A new file system of `type`, attached at once: mount(2).  `path` is resolved as usual. */
 int mounts_add(const char *type, const char *path, unsigned long flags, const char *options,
 	       struct cj_error *err);
-/* The same; returns its root (O_PATH), the caller's to close. */
-int mounts_add_opened(const char *type, const char *path, unsigned long flags, const char *options,
-		      struct cj_error *err);
+/* A tmpfs; returns its root (O_PATH), the caller's to close. */
+int mounts_add_tmpfs(const char *path, unsigned long flags, const char *options,
+		     struct cj_error *err);
 
 /*
  * mounts_clone - a detached copy of the mount that dir_fd/path lies in, from that path down.

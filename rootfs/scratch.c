@@ -70,8 +70,7 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	char options[96];
 	(void)snprintf(options, sizeof(options), "mode=0700,size=%" PRIu64 ",nr_inodes=%" PRIu64,
 		       spec->scratch_bytes, spec->scratch_inodes);
-	auto_fd int scratch_fd =
-	    mounts_add_opened("tmpfs", ROOTFS_PARK, scratch_flags(spec), options, err);
+	auto_fd int scratch_fd = mounts_add_tmpfs(ROOTFS_PARK, scratch_flags(spec), options, err);
 	if (scratch_fd < 0)
 		return cj_wrap(err, "make the scratch");
 

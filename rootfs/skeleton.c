@@ -246,8 +246,7 @@ static int fill(struct skeleton *s, const struct rootfs_spec *spec, struct cj_er
 
 int skeleton_create(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
 {
-	s->fd =
-	    mounts_add_opened("tmpfs", ROOTFS_PARK, MS_NOSUID | MS_NODEV, SKELETON_OPTIONS, err);
+	s->fd = mounts_add_tmpfs(ROOTFS_PARK, MS_NOSUID | MS_NODEV, SKELETON_OPTIONS, err);
 	if (s->fd < 0)
 		return cj_wrap(err, "make the skeleton");
 	return fill(s, spec, err) < 0 ? cj_wrap(err, "fill the skeleton") : 0;

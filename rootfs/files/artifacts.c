@@ -260,12 +260,9 @@ static int collect_file(struct collector *c, int fd, struct collected_place *pla
 /* True when a name directly below /box/out begins a path that the caller named. */
 static bool is_reserved(const struct collector *c, const char *name)
 {
-	size_t length = strlen(name);
-	for (size_t i = 0; i < c->from->nplaces; i++) {
-		const char *path = c->from->places[i].path + 1;
-		if (strncmp(path, name, length) == 0 && (path[length] == '/' || path[length] == 0))
+	for (size_t i = 0; i < c->from->nplaces; i++)
+		if (text_path_below(c->from->places[i].path + 1, name))
 			return true;
-	}
 	return false;
 }
 

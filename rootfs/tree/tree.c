@@ -26,6 +26,7 @@
 #include "rootfs/tree_place.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 /* Places where only real directories count, and what may be mounted there; 0: anything. */
 static const struct {
@@ -200,24 +201,14 @@ static int mount_root(const struct tree_spec *spec, const struct tree_sources *s
 	return take_fd(&tree_fd);
 }
 
-/* True for this place and for what is below it: then *out_rest is "" or begins with '/'. */
-static bool is_at(const char *path, const char *place, const char **out_rest)
-{
-	size_t length = strlen(place);
-	if (strncmp(path, place, length) != 0 || (path[length] != '\0' && path[length] != '/'))
-		return false;
-	*out_rest = path + length;
-	return true;
-}
-
 /* A path begins at the anchor above it, if there is one.  A device or link at an anchor's place
  * follows no link, either. */
 static struct tree_path find_start(const struct tree_sources *s, int root_fd, const char *path)
 {
 	struct tree_path at = { root_fd, path, path, true };
-	const char *rest = NULL;
 	for (size_t i = 0; i < ANCHORS; i++) {
-		if (!is_at(path, anchor_rows[i].path, &rest))
+		const char *rest = text_path_below(path, anchor_rows[i].path);
+		if (!rest)
 			continue;
 		at.follows_links = false;
 		if (s->anchor_fds[i] >= 0 && *rest == '/') {
@@ -251,7 +242,6 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 	if (get_magic(tree_fd, op->path, &tree, err) < 0 ||
 	    get_magic(place_fd, op->path, &place, err) < 0)
 		return -err->code;
-	const char *rest = NULL;
 	for (size_t i = 0; i < ANCHORS; i++)
 		if (strcmp(op->path, anchor_rows[i].path) == 0 && anchor_rows[i].magic &&
 		    tree != anchor_rows[i].magic)
@@ -263,7 +253,7 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 	if (place == PROC_SUPER_MAGIC && !is_allowed)
 		return cj_reject(err, "'%s' is in a procfs: nothing may be mounted there",
 				 op->path);
-	if (place == SYSFS_MAGIC && !is_at(op->path, "/sys", &rest))
+	if (place == SYSFS_MAGIC && !text_path_below(op->path, "/sys"))
 		return cj_reject(err, "a link leads '%s' into a sysfs", op->path);
 	return 0;
 }

@@ -287,6 +287,23 @@ bool text_has_control(const char *text, size_t size)
 	return false;
 }
 
+const char *text_after(const char *text, const char *prefix)
+{
+	size_t size = strlen(prefix);
+	return strncmp(text, prefix, size) == 0 ? text + size : NULL;
+}
+
+const char *text_path_below(const char *path, const char *ancestor)
+{
+	const char *rest = text_after(path, ancestor);
+	return rest && (*rest == '\0' || *rest == '/') ? rest : NULL;
+}
+
+bool text_begins_with(const char *text, const char *prefix)
+{
+	return text_after(text, prefix) != NULL;
+}
+
 bool text_ends_with(const char *text, const char *end)
 {
 	size_t size = strlen(text), end_size = strlen(end);

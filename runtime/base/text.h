@@ -40,6 +40,13 @@ int text_hex_digit(char c);
 /* Has it a control character other than a tab?  No header's value may: RFC 9110, 5.5. */
 bool text_has_control(const char *text, size_t size);
 
+/* What stands behind `prefix` in a text that begins with it; else NULL. */
+const char *text_after(const char *text, const char *prefix);
+
+/* What stands behind `ancestor` in a path at or below it, "" or from a '/' on; else NULL. */
+const char *text_path_below(const char *path, const char *ancestor);
+
+bool text_begins_with(const char *text, const char *prefix);
 bool text_ends_with(const char *text, const char *end);
 
 /* `names` ends in a NULL. */

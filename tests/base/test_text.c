@@ -303,6 +303,30 @@ static void a_line_is_found_only_whole(void **state)
 	assert_false(text_has_line("", ""));
 }
 
+static void a_text_is_what_stands_behind_its_beginning(void **state)
+{
+	static const char text[] = "unix:/a/b";
+	(void)state;
+
+	assert_ptr_equal(text_after(text, "unix:"), text + 5);
+	assert_string_equal(text_after(text, text), "");
+	assert_ptr_equal(text_after(text, ""), text);
+	assert_null(text_after(text, "unix:/a/b/"));
+	assert_null(text_after("", "u"));
+	assert_true(text_begins_with(text, "unix"));
+	assert_false(text_begins_with(text, "nix"));
+}
+
+static void a_path_is_at_or_below_another_by_whole_components(void **state)
+{
+	(void)state;
+
+	assert_string_equal(text_path_below("/a", "/a"), "");
+	assert_string_equal(text_path_below("/a/b", "/a"), "/b");
+	assert_null(text_path_below("/ab", "/a"));
+	assert_null(text_path_below("/a", "/a/b"));
+}
+
 static void utf8_is_strict(void **state)
 {
 	static const struct {
@@ -614,6 +638,8 @@ int main(void)
 		cmocka_unit_test(base64_that_could_mean_two_things_is_refused),
 		cmocka_unit_test(the_nearest_name_is_suggested),
 		cmocka_unit_test(the_place_of_a_mount_is_unescaped),
+		cmocka_unit_test(a_text_is_what_stands_behind_its_beginning),
+		cmocka_unit_test(a_path_is_at_or_below_another_by_whole_components),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -354,7 +354,7 @@ static int check_regular(int path_fd, const char *path, struct cj_error *err)
 		int rc = cj_reject(err, "'%s' is a symbolic link to '%s'; name the file itself",
 				   path, target);
 		/* "/dev/stdin", "<(command)" of a shell */
-		if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+		if (text_begins_with(path, "/dev/") || text_begins_with(path, "/proc/"))
 			(void)cj_hint(err, "'-' stands for standard input");
 		return rc;
 	}

@@ -20,7 +20,7 @@
 static void remove_copy(char *self)
 {
 	const size_t begin = strlen(COPY_BEGIN), size = strlen(self);
-	if (strncmp(self, COPY_BEGIN "/", begin + 1) != 0 || !text_ends_with(self, COPY_END))
+	if (!text_begins_with(self, COPY_BEGIN "/") || !text_ends_with(self, COPY_END))
 		return;
 	self[size - strlen(COPY_END)] = '\0';
 	memmove(self, self + begin, strlen(self + begin) + 1);

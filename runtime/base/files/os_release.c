@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/files/system_file.h"
+#include "runtime/base/text.h"
 
 /* The words of ID and ID_LIKE. */
 static const struct os_family {
@@ -25,15 +26,12 @@ static const struct os_family {
 /* A line is NAME=VALUE, and the value may have quotes. */
 static bool has_word(const char *line, const char *name, const char *word)
 {
-	size_t length = strlen(name), end = strcspn(line, "\n"), wanted = strlen(word);
+	const char *at = text_after(line, name), *end = strchrnul(line, '\n');
 
-	if (strncmp(line, name, length) != 0)
-		return false;
-	for (size_t at = length; at < end;) {
-		size_t size = strcspn(line + at, " \"'\n");
-		if (size == wanted && strncmp(line + at, word, wanted) == 0)
+	for (size_t size; at && at < end; at += size + 1) {
+		size = strcspn(at, " \"'\n");
+		if (size == strlen(word) && text_begins_with(at, word))
 			return true;
-		at += size + 1;
 	}
 	return false;
 }

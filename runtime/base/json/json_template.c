@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 /* What walks through the file.  It nests less than JSON_DEPTH_MAX levels; no group uses itself. */
 struct template_walk {
 	struct json_writer *w;
@@ -109,8 +111,9 @@ static void put(struct template_walk *k, const struct json_node *node);
 static void put_members(struct template_walk *k, const struct json_node *object)
 {
 	for (const struct json_node *m = object->child; m; m = m->next) {
-		if (strncmp(m->key, "use ", 4) == 0) {
-			put_members(k, json_get(k->groups, m->key + 4));
+		const char *group = text_after(m->key, "use ");
+		if (group) {
+			put_members(k, json_get(k->groups, group));
 		} else if (strcmp(m->key, "//") != 0 && is_wanted(k, m)) {
 			json_put_key(k->w, m->key);
 			put(k, m);

@@ -107,14 +107,13 @@ int container_cgroup_open(const struct container_cgroup_record *record,
 int container_cgroup_need(const struct container_cgroup *c, const char *what, struct cj_error *err);
 
 /*
- * container_cgroup_join - move process `pid` (0: this one) into the container's cgroup, for exec.
+ * container_cgroup_join - move this process into the container's cgroup, for exec.
  *
  * Where the container has enabled controllers for children of its own, its cgroup takes no process
  * any more: then the process goes where `init_pid` is, below the container's cgroup.
  * Without a cgroup it does nothing.  Follows: cgroups(7).
  */
-int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
-			  struct cj_error *err);
+int container_cgroup_join(const struct container_cgroup *c, pid_t init_pid, struct cj_error *err);
 
 /*
  * container_cgroup_join_below - move this process into an existing cgroup below the container's;

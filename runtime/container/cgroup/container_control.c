@@ -8,6 +8,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/container/cgroup/container_cgroup.h"
 #include "runtime/container/cgroup/device_rules.h"
@@ -35,15 +36,16 @@ static int open_cgroup_of(const struct container_cgroup *c, pid_t pid)
 	char path[CGROUP_PATH_MAX];
 	struct cgroup_host host;
 	struct cgroup_self self;
-	size_t size = strlen(c->record.path);
 	int rc = cgroup_self_read(pid, &self);
 	if (rc < 0)
 		return rc;
 	cgroup_host_read(&host);
-	if (!cgroup_text_locate(&host.mount, self.path, path) ||
-	    strncmp(path, c->record.path, size) != 0 || path[size] != '/')
+	const char *below = cgroup_text_locate(&host.mount, self.path, path)
+				? text_path_below(path, c->record.path)
+				: NULL;
+	if (!below || *below == '\0')
 		return -ENOENT;
-	int fd = sys_openat2(c->dir_fd, path + size + 1, O_PATH | O_DIRECTORY, 0,
+	int fd = sys_openat2(c->dir_fd, below + 1, O_PATH | O_DIRECTORY, 0,
 			     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	return fd < 0 ? -errno : fd;
 }
@@ -63,22 +65,20 @@ int container_cgroup_join_below(const struct container_cgroup *c, const char *pa
 		      : 0;
 }
 
-int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
-			  struct cj_error *err)
+int container_cgroup_join(const struct container_cgroup *c, pid_t init_pid, struct cj_error *err)
 {
 	if (c->dir_fd < 0)
 		return 0;
-	int rc = cgroup_move(c->dir_fd, pid);
+	int rc = cgroup_move(c->dir_fd, 0);
 	if (rc == -EBUSY && init_pid > 0) {
 		auto_fd int fd = open_cgroup_of(c, init_pid);
-		rc = fd < 0 ? fd : cgroup_move(fd, pid);
+		rc = fd < 0 ? fd : cgroup_move(fd, 0);
 	}
 	if (rc == -EACCES && c->record.unit[0] != '\0') {
 		/* into the container's cgroup in the scope, where only the manager may move it */
 		const struct container_scope scope = { .is_system = device_rules_can_attach(),
 						       .unit = c->record.unit };
-		return scope_helper_attach(&scope, "/" CONTAINER_SCOPE_CHILD,
-					   pid > 0 ? pid : getpid(), err);
+		return scope_helper_attach(&scope, "/" CONTAINER_SCOPE_CHILD, getpid(), err);
 	}
 	if (rc == 0)
 		return 0;

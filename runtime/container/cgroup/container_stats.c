@@ -14,6 +14,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 
 #define NS_PER_US       1000
@@ -65,9 +66,9 @@ static void write_devices(struct json_writer *w, const char *name, const char *t
 						: at[1] == 'w' ? "Write"
 						: at[1] == 'd' ? "Discard"
 							       : NULL;
+			const char *number = operation ? text_after(at + 2, unit) : NULL;
 			at++;
-			if (!operation || strncmp(at + 1, unit, strlen(unit)) != 0 ||
-			    !cgroup_text_digits(at + 1 + strlen(unit), " \n", &value))
+			if (!number || !cgroup_text_digits(number, " \n", &value))
 				continue;
 			json_open_object(w);
 			json_member_u64(w, "major", major);
@@ -227,8 +228,8 @@ static void write_huge_pages(struct json_writer *w, int dir_fd)
 	auto_fd_dir struct fd_dir *dir = fd_open_dir(dir_fd, ".");
 	bool is_open = false;
 	for (const struct dirent *e; dir && (e = fd_next_entry(dir)) != NULL;) {
-		const char *size = e->d_name + strlen("hugetlb.");
-		const char *end = strncmp(e->d_name, "hugetlb.", 8) == 0 ? strchr(size, '.') : NULL;
+		const char *size = text_after(e->d_name, "hugetlb.");
+		const char *end = size ? strchr(size, '.') : NULL;
 		if (!end || strcmp(end, ".current") != 0)
 			continue;
 		if (!is_open)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
@@ -341,12 +342,12 @@ static int plan_io(struct resource_planner *p, const struct oci_resources *r, st
 static bool is_limit_file(const char *name)
 {
 	size_t size = strlen(name), controller = strcspn(name, ".");
-	bool is_core = strncmp(name, "cgroup.", 7) == 0;
+	bool is_core = text_begins_with(name, "cgroup.");
 	return size < 128 && controller > 0 && controller < CONTROL_MAX &&
 	       name[controller] == '.' && name[controller + 1] != '\0' &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 			    "0123456789_.-") == size &&
-	       (!is_core || strncmp(name, "cgroup.max.", 11) == 0);
+	       (!is_core || text_begins_with(name, "cgroup.max."));
 }
 
 static int plan_unified(struct resource_planner *p, const struct oci_resources *r,

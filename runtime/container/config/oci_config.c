@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 const char *const oci_hook_names[OCI_HOOK_COUNT] = {
 	[OCI_HOOK_PRESTART] = "prestart",
 	[OCI_HOOK_CREATE_RUNTIME] = "createRuntime",
@@ -25,8 +27,9 @@ static const char *skip_number(const char *text)
 /* Semantic Versioning 2.0.0: 1.MINOR.PATCH with "-dev" or "+build" behind. */
 static JSON_SETTER(version)
 {
-	const char *rest = strncmp(text, "1.", 2) == 0 ? skip_number(text + 2) : NULL;
+	const char *rest = text_after(text, "1.");
 
+	rest = rest ? skip_number(rest) : NULL;
 	if (rest)
 		rest = rest[0] == '.' ? skip_number(rest + 1) : NULL;
 	if (!rest || !(rest[0] == '\0' || rest[0] == '-' || rest[0] == '+'))
@@ -138,15 +141,15 @@ static const struct json_key config_keys[] = {
 	{ "freebsd", OCI_REFUSED(no_system) },
 };
 
-bool oci_config_is_since(const struct oci_config *c, unsigned minor)
+bool oci_config_is_since_1_3(const struct oci_config *c)
 {
-	return strtoul(c->oci_version + strlen("1."), NULL, 10) >= minor;
+	return strtoul(c->oci_version + strlen("1."), NULL, 10) >= 3;
 }
 
 void oci_config_settle_pids(const struct oci_config *c, struct oci_resources *resources)
 {
 	if (resources->pids_limit.is_set && resources->pids_limit.value == 0 &&
-	    !oci_config_is_since(c, 3))
+	    !oci_config_is_since_1_3(c))
 		resources->pids_limit.value = -1;
 }
 

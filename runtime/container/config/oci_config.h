@@ -62,8 +62,8 @@ struct oci_config {
 	struct oci_linux on_linux;
 };
 
-/* Is ociVersion 1.`minor` or later? */
-bool oci_config_is_since(const struct oci_config *c, unsigned minor);
+/* Is ociVersion 1.3 or later? */
+bool oci_config_is_since_1_3(const struct oci_config *c);
 
 /*
  * oci_config_settle_pids - from version 1.3 on a pids.limit of 0 is a limit.  Before, engines write

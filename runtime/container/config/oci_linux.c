@@ -12,6 +12,8 @@
 #include <sys/mount.h>
 #include <sys/personality.h>
 
+#include "runtime/base/text.h"
+
 #define NANOSECS_MAX    999999999
 #define FILE_MODE_MAX   0177777 /* containerd 1.6 writes the file's type, too */
 #define ID_MAP_LINE     33      /* three numbers of ten digits, two blanks, newline */
@@ -211,7 +213,7 @@ static JSON_CHECK(rdt)
 	struct oci_rdt *rdt = record;
 
 	rdt->is_given = true;
-	if (rdt->memory_schema && strncmp(rdt->memory_schema, "MB:", 3) != 0)
+	if (rdt->memory_schema && !text_begins_with(rdt->memory_schema, "MB:"))
 		return oci_reject(in, node, err, "memBwSchema must begin with 'MB:'");
 	return 0;
 }

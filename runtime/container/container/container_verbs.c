@@ -223,7 +223,7 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 	if (end_init(s, err) < 0)
 		return -err->code;
 	/* Who writes it reads the cgroup.  It must not keep a container from being removed. */
-	if (state_await_file(s, STATE_RESULT, &failed) < 0)
+	if (state_await_result(s, &failed) < 0)
 		oci_log_warning(o, &failed);
 	if (container_cgroup_open(&s->record.cgroup, &cgroup, err) < 0 ||
 	    container_cgroup_remove(&cgroup, err) < 0 ||

@@ -40,7 +40,7 @@ static int start_init(const struct state *s, const struct oci_config *config, st
 static int run_poststart(const struct oci_options *o, const struct oci_config *config,
 			 const struct state *s, struct cj_error *err)
 {
-	if (oci_config_is_since(config, 3))
+	if (oci_config_is_since_1_3(config))
 		return container_hooks_run(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, err);
 	container_hooks_run_each(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING);
 	return 0;
@@ -87,7 +87,7 @@ static void await_result(void *context)
 	const struct creation *c = context;
 	struct cj_error late = { 0 };
 
-	(void)!state_await_file(&c->state, STATE_RESULT, &late); /* then it has no status */
+	(void)!state_await_result(&c->state, &late); /* then it has no status */
 }
 
 /* A service manager believes its main process only, which is this one: systemd.exec(5),

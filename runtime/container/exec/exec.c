@@ -117,7 +117,7 @@ static int join_cgroup(const struct execution *e, struct cj_error *err)
 	if (cpus->initial && process_adjust_own_cpus(cpus->initial, err) < 0)
 		return -err->code;
 	int rc = e->below ? container_cgroup_join_below(&e->cgroup, e->below, err)
-			  : container_cgroup_join(&e->cgroup, 0, e->state.record.pid, err);
+			  : container_cgroup_join(&e->cgroup, e->state.record.pid, err);
 	if (rc == 0 && (cpus->initial || cpus->final))
 		rc = process_adjust_own_cpus(cpus->final, err);
 	return rc;

@@ -425,10 +425,8 @@ static bool is_clean(const char *path)
 static const struct row *find_row(const char *path)
 {
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		size_t length = strlen(rows[i].path);
-		bool is_prefix = rows[i].path[length - 1] == '/';
-		if (is_prefix ? strncmp(path, rows[i].path, length) == 0
-			      : strcmp(path, rows[i].path) == 0)
+		const char *rest = text_after(path, rows[i].path);
+		if (rest && (*rest == '\0' || text_ends_with(rows[i].path, "/")))
 			return &rows[i];
 	}
 	return NULL;

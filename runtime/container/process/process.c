@@ -14,6 +14,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/container/process/process_parts.h"
 #include "runtime/container/annotation/annotations.h"
 
@@ -98,22 +99,21 @@ static const char *const *vector_of(const struct strings *list)
 static int prepare_env(struct process *p, struct arena *a, struct cj_error *err)
 {
 	const struct strings *env = &p->wanted->env;
-	const size_t size = sizeof(PROCESS_HOME) - 1;
 	const char **vector = arena_array(a, env->count + 2, sizeof(*vector));
 	size_t count = 0;
 	if (!vector)
 		return cj_fail(err, ENOMEM, "prepare the environment");
 	p->env = vector;
 	for (size_t i = 0; i < env->count; i++) {
-		bool is_home = strncmp(env->items[i], PROCESS_HOME, size) == 0;
-		if (is_home && env->items[i][size] != '\0') {
+		const char *home = text_after(env->items[i], PROCESS_HOME);
+		if (home && *home) {
 			p->env = vector_of(env);
 			return 0;
 		}
-		if (!is_home)
+		if (!home)
 			vector[count++] = env->items[i];
 	}
-	memcpy(p->home, PROCESS_HOME, size + 1);
+	memcpy(p->home, PROCESS_HOME, sizeof(PROCESS_HOME));
 	vector[count++] = p->home;
 	vector[count] = NULL;
 	return 0;

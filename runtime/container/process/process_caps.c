@@ -4,10 +4,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 /* libcap takes any case and numbers; config.json has the names of capabilities(7). */
 static bool is_spelled_right(const char *name)
 {
-	if (strncmp(name, "CAP_", 4) != 0 || !isupper((unsigned char)name[4]))
+	if (!text_begins_with(name, "CAP_") || !isupper((unsigned char)name[4]))
 		return false;
 	for (const char *c = name; *c; c++)
 		if (!isupper((unsigned char)*c) && *c != '_')

@@ -92,16 +92,17 @@ static int reject_missing(const char *id, struct cj_error *err)
 	return cj_reject_as(err, ENOENT, "container '%s' does not exist", id);
 }
 
-int state_await_file(const struct state *s, const char *name, struct cj_error *err)
+int state_await_result(const struct state *s, struct cj_error *err)
 {
-	auto_fd int fd = openat(s->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd int fd = openat(s->dir_fd, STATE_RESULT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENOENT
-			   ? 0
-			   : cj_fail(err, errno, "open '%s' of the state of '%s'", name, s->id);
+		return errno == ENOENT ? 0
+				       : cj_fail(err, errno, "open '%s' of the state of '%s'",
+						 STATE_RESULT, s->id);
 	int rc = wait_for_lock(fd);
-	return rc < 0 ? cj_fail(err, -rc, "wait for '%s' of the state of '%s'", name, s->id) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "wait for '%s' of the state of '%s'", STATE_RESULT, s->id)
+		      : 0;
 }
 
 /* Locked, and still the directory of this name. */

@@ -107,11 +107,11 @@ int state_get_file(const struct state *s, const char *name, struct arena *a, cha
 #define STATE_NOTIFY  "notify"
 
 /*
- * state_await_file - until no process has the lock of this file of the state directory.
+ * state_await_result - until no process has the lock of the file of the result.
  *
  * No such file is success.  Fails: EBUSY after 10 s.
  */
-int state_await_file(const struct state *s, const char *name, struct cj_error *err);
+int state_await_result(const struct state *s, struct cj_error *err);
 
 /*
  * state_open_init - a pidfd of the container's first process, checked against its start time.

@@ -152,11 +152,10 @@ int bwrap_limits_take(struct bwrap_limits *l, const char *option, const char *te
 	struct config c;
 	if (!s)
 		return cj_reject(err, "Unknown option %s", option);
-	const bool is_list = strcmp(s->option, "network") == 0 &&
-			     strncmp(text, ALLOW_PREFIX, strlen(ALLOW_PREFIX)) == 0;
+	const char *list = strcmp(s->option, "network") == 0 ? text_after(text, ALLOW_PREFIX)
+							     : NULL;
 	begin(&c);
-	int rc = is_list ? take_list(&c, option, text + strlen(ALLOW_PREFIX), err)
-			 : setting_set(&c, s, option, text, err);
+	int rc = list ? take_list(&c, option, list, err) : setting_set(&c, s, option, text, err);
 	if (rc == 0 && tighten(l, &c, source, a, err) < 0)
 		rc = cj_wrap(err, "%s", option);
 	config_fini(&c);

@@ -444,7 +444,7 @@ static int parse(struct bwrap_parser *p, const char *const *args, struct cj_erro
 		if (strcmp(name, "--") == 0)
 			break;
 		const struct bwrap_option *o = find(name);
-		if (p->is_in_variable && strncmp(name, BWRAP_PREFIX, strlen(BWRAP_PREFIX)) != 0)
+		if (p->is_in_variable && !text_begins_with(name, BWRAP_PREFIX))
 			return cj_reject(
 			    err, "'%s' of " BWRAP_VARIABLE " is no " BWRAP_PREFIX " option", name);
 		if (!o)

@@ -25,7 +25,7 @@ static int read_status(struct http_answer *r, struct cj_error *err)
 {
 	const char *line = r->line;
 
-	if (strncmp(line, "HTTP/1.", 7) != 0 || strlen(line) < 12 || line[8] != ' ')
+	if (!text_begins_with(line, "HTTP/1.") || strlen(line) < 12 || line[8] != ' ')
 		return reject(err, "it does not begin with a status line");
 	r->status = 0;
 	for (size_t i = 9; i < 12; i++) {

@@ -130,7 +130,7 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 			rc = remote_request_make_absolute(&lists[i]->items[k], 0, false, &c->arena,
 							  err);
 	for (size_t k = 0; rc == 0 && k < c->connects.count; k++) {
-		if (strncmp(c->connects.items[k], unix_prefix, sizeof(unix_prefix) - 1) == 0)
+		if (text_begins_with(c->connects.items[k], unix_prefix))
 			rc = remote_request_make_absolute(
 			    &c->connects.items[k], sizeof(unix_prefix) - 1, false, &c->arena, err);
 	}

@@ -18,6 +18,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -190,8 +191,9 @@ static int check_config_name(const char *path, const char *hex, struct cj_error 
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	char wanted[SHA256_HEX_MAX];
-	if (strncmp(name, "sha256:", 7) == 0)
-		name += 7;
+	const char *digest = text_after(name, "sha256:");
+	if (digest)
+		name = digest;
 	if (strspn(name, "0123456789abcdef") != 64)
 		return cj_reject(err, "the configuration '%.80s' is not named by its SHA-256",
 				 path);

@@ -14,6 +14,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 #define OCI_MARK    "oci-layout"
 #define DOCKER_MARK "manifest.json"
@@ -42,8 +43,8 @@ static bool is_of_layout(const char *path)
 		if (strlen(names[i]) == size && strncmp(path, names[i], size) == 0)
 			return true;
 	/* "SHA256/layer.tar", "SHA256.tar", "SHA256.json", "sha256:SHA256" */
-	size_t prefix = strncmp(path, "sha256:", 7) == 0 ? 7 : 0;
-	return strspn(path + prefix, "0123456789abcdef") == 64;
+	const char *digest = text_after(path, "sha256:");
+	return strspn(digest ? digest : path, "0123456789abcdef") == 64;
 }
 
 /* From the names at its start: a root file system has others. */

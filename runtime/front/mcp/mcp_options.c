@@ -367,7 +367,7 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 		cj_refuse(err, "--print-config: '%s' is not known", o->host);
 		return cj_hint(err, "known are %s", names);
 	}
-	if (o->url && strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)
+	if (o->url && !text_begins_with(o->url, "http://") && !text_begins_with(o->url, "https://"))
 		return cj_reject(err, "--url: '%s' does not begin with http:// or https://",
 				 o->url);
 	if (o->url && !h->url_key) {

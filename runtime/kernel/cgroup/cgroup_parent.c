@@ -159,13 +159,11 @@ static bool put_path(struct cgroup_parent *out, const char *path, const char *ta
 static bool look_option(const struct cgroup_host *host, const char *option,
 			struct cgroup_parent *out)
 {
-	size_t size = strlen(host->mount.point);
 	if (option[0] != '/')
 		return decline(out, "it is not an absolute path");
-	bool is_mounted_path = strncmp(option, host->mount.point, size) == 0 &&
-			       (option[size] == '/' || option[size] == '\0');
-	return is_mounted_path ? put_path(out, option, "")
-			       : put_path(out, host->mount.point, option);
+	return text_path_below(option, host->mount.point)
+		   ? put_path(out, option, "")
+		   : put_path(out, host->mount.point, option);
 }
 
 static bool is_marked(const char *path)
@@ -215,8 +213,7 @@ static bool is_delegated_above(const struct cgroup_host *host, const char *above
 /* How to get a cgroup: a system service has a unit, but its user may have no manager. */
 static const char *delegation_remedy(const struct cgroup_host *host)
 {
-	static const char system_units[] = "/system.slice/";
-	bool is_service = strncmp(host->self.path, system_units, strlen(system_units)) == 0;
+	bool is_service = text_begins_with(host->self.path, "/system.slice/");
 	return is_service ? "set Delegate=yes in the unit of this service"
 			  : "run under 'systemd-run --user --scope -p Delegate=yes'";
 }
@@ -295,7 +292,7 @@ static bool is_limited(const char *path, const char *name)
 	char file[CGROUP_PATH_MAX + 64], text[64];
 	(void)snprintf(file, sizeof(file), "%s/%s", path, name);
 	return system_file_read(AT_FDCWD, file, text, sizeof(text)) > 0 &&
-	       strncmp(text, "max", 3) != 0;
+	       !text_begins_with(text, "max");
 }
 
 static bool look_own(const struct cgroup_host *host, const char *option, struct cgroup_parent *out)

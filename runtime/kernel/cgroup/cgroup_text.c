@@ -26,19 +26,15 @@ bool cgroup_text_is_leaf_id(const char *id)
 const char *cgroup_text_leaf_id(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t prefix = strlen(CGROUP_LEAF_PREFIX);
-	if (strncmp(name, CGROUP_LEAF_PREFIX, prefix) != 0)
-		return NULL;
-	return cgroup_text_is_leaf_id(name + prefix) ? name + prefix : NULL;
+	const char *id = text_after(name, CGROUP_LEAF_PREFIX);
+	return id && cgroup_text_is_leaf_id(id) ? id : NULL;
 }
 
 bool cgroup_text_is_child(const char *name)
 {
-	size_t prefix = strlen(CGROUP_EXEC_PREFIX);
-	if (strcmp(name, CGROUP_INIT_LEAF) == 0)
-		return true;
-	return strncmp(name, CGROUP_EXEC_PREFIX, prefix) == 0 && name[prefix] != '\0' &&
-	       name[prefix + strspn(name + prefix, "0123456789")] == '\0';
+	const char *number = text_after(name, CGROUP_EXEC_PREFIX);
+	return strcmp(name, CGROUP_INIT_LEAF) == 0 ||
+	       (number && *number && number[strspn(number, "0123456789")] == '\0');
 }
 
 void cgroup_text_leave_supervisor(char *path)
@@ -168,11 +164,10 @@ bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 		if (at[3] == '/' || at[3] == '\0')
 			return false;
 
-	size_t skip = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
-	if (strncmp(path, mount->root, skip) != 0 ||
-	    (skip > 0 && path[skip] != '/' && path[skip] != '\0'))
+	if (strcmp(mount->root, "/") != 0)
+		path = text_path_below(path, mount->root);
+	if (!path)
 		return false;
-	path += skip;
 	if (strcmp(path, "/") == 0)
 		path = "";
 

@@ -92,9 +92,9 @@ static bool is_one_place(const struct statx *a, const struct statx *b)
 	return a->stx_mnt_id == b->stx_mnt_id && a->stx_ino == b->stx_ino;
 }
 
-static bool look_at(const char *path, struct statx *out)
+static bool look_here(struct statx *out)
 {
-	return statx(AT_FDCWD, path, 0, STATX_INO | STATX_MNT_ID, out) == 0;
+	return statx(AT_FDCWD, ".", 0, STATX_INO | STATX_MNT_ID, out) == 0;
 }
 
 /* From here: a child of its own.  Its working directory is outside of its new root, so that ".."
@@ -105,7 +105,7 @@ _Noreturn static void look_above_root(void)
 	struct statx root, above, at;
 	size_t i = 0;
 
-	if (chdir("/") < 0 || !look_at(".", &root))
+	if (chdir("/") < 0 || !look_here(&root))
 		_exit(0);
 	while (i < sizeof(places) / sizeof(places[0]) && chroot(places[i]) < 0)
 		i++;
@@ -114,7 +114,7 @@ _Noreturn static void look_above_root(void)
 	above = root;
 	do {
 		at = above;
-		if (chdir("..") < 0 || !look_at(".", &above))
+		if (chdir("..") < 0 || !look_here(&above))
 			_exit(0);
 	} while (!is_one_place(&at, &above));
 	_exit(is_one_place(&root, &above) ? 0 : 1);

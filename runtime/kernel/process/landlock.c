@@ -21,6 +21,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 /* <linux/landlock.h> of Debian 12 ends at ABI 2 (5.19); the rest is here, with its kernel. */
 #define FS_REFER                (1ULL << 13) /* ABI 2, 5.19 */
@@ -221,7 +222,7 @@ static int allow_view(const struct ruleset *set, const struct landlock_view *vie
 		return 0;
 	if (add_rule(set->fd, fd, access[view->use] & set->handled, view->path, err) < 0)
 		return -err->code;
-	if (strncmp(view->path, "/proc/", 6) == 0)
+	if (text_begins_with(view->path, "/proc/"))
 		(void)take_fd(&fd); /* until init ends */
 	return 0;
 }

@@ -74,13 +74,9 @@ uint64_t process_usage_text_schedstat(const char *text)
 /* "RssAnon:	    1234 kB": adds to *bytes.  False: it is another line. */
 static bool add_line(const char *line, const char *key, uint64_t *bytes)
 {
-	size_t size = strlen(key);
+	const char *value = text_after(line, key);
 	uint64_t kilobytes = 0, one = 0;
-	if (strncmp(line, key, size) != 0)
-		return false;
-	line += size;
-	line += strspn(line, " \t");
-	if (!text_take_u64(line, &kilobytes))
+	if (!value || !text_take_u64(value + strspn(value, " \t"), &kilobytes))
 		return false;
 	if (__builtin_mul_overflow(kilobytes, 1024u, &one) ||
 	    __builtin_add_overflow(*bytes, one, bytes))
@@ -137,12 +133,10 @@ bool process_usage_text_is_killed(const char *text)
 static bool line_ends_with(const char *line, const char *key, uint64_t value)
 {
 	uint64_t last = 0;
-	size_t size = strlen(key);
-	if (strncmp(line, key, size) != 0)
-		return false;
-	for (line += size; line && *line == '\t';)
-		line = text_take_u64(line + 1, &last);
-	return line && *line == '\n' && last == value;
+	const char *at = text_after(line, key);
+	while (at && *at == '\t')
+		at = text_take_u64(at + 1, &last);
+	return at && *at == '\n' && last == value;
 }
 
 bool process_usage_text_is(const char *text, uint64_t named)

@@ -37,6 +37,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/seccomp/filter_parts.h"
 
 /* Names of refused calls: "mount", "socket(AF_ALG)". */
@@ -243,10 +244,11 @@ long socket_count_parse(const char *text)
 {
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, "NETLINK ", 8) != 0)
-			continue;
+		const char *at = text_after(line, "NETLINK ");
 		char *end;
-		(void)strtol(line + 8, &end, 10);
+		if (!at)
+			continue;
+		(void)strtol(at, &end, 10);
 		return strtol(end, NULL, 10);
 	}
 	return -1;

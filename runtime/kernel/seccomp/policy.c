@@ -16,6 +16,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ERRNO_MAX       4095 /* the kernel clamps larger ones: seccomp(2), SECCOMP_RET_DATA */
@@ -321,7 +322,7 @@ struct policy_draft {
 static JSON_SETTER(arch)
 {
 	struct policy_draft *d = record;
-	if (strncmp(text, "SCMP_ARCH_", strlen("SCMP_ARCH_")) != 0)
+	if (!text_begins_with(text, "SCMP_ARCH_"))
 		return cj_reject(err, "unknown architecture '%s'", text);
 	d->names_arches = true;
 	d->names_native = d->names_native || strcmp(text, ARCH_OCI) == 0;
@@ -333,7 +334,7 @@ static JSON_SETTER(arch)
 /* The flags of seccomp(2) are cejail's to choose; a note says so. */
 static JSON_READER(flag)
 {
-	if (strncmp(node->text, "SECCOMP_FILTER_FLAG_", 20) != 0)
+	if (!text_begins_with(node->text, "SECCOMP_FILTER_FLAG_"))
 		return json_reject(in->file, node, err, "unknown flag '%s'", node->text);
 	return add_note(in,
 			arena_printf(in->arena, "%s:%u: flag '%.64s' is not used", in->file,

@@ -121,7 +121,8 @@ static bool is_image(const struct json_node *file)
 	char head[SIGNATURE_MAX];
 	size_t size = 0;
 
-	if (strncmp(type, "image/", 6) != 0 || !base64 || strlen(base64) < 4 * SIGNATURE_MAX / 3 ||
+	if (!text_begins_with(type, "image/") || !base64 ||
+	    strlen(base64) < 4 * SIGNATURE_MAX / 3 ||
 	    text_base64_decode(base64, 4 * SIGNATURE_MAX / 3, head, &size) < 0)
 		return false;
 	const char *found = type_of_signature(head, size);

@@ -341,7 +341,7 @@ static size_t find_encoded(const char *value, const char **out)
 	size_t before = sizeof(encoded_before) - 1, after = sizeof(encoded_after) - 1;
 	size_t size = strlen(value);
 
-	if (size <= before + after || strncmp(value, encoded_before, before) != 0 ||
+	if (size <= before + after || !text_begins_with(value, encoded_before) ||
 	    strcmp(value + size - after, encoded_after) != 0)
 		return 0;
 	*out = value + before;

@@ -179,7 +179,7 @@ static int read_part(struct reply *r, struct arena *a, struct cj_error *err)
 	 * character. */
 	bool is_whole = r->offset == 0 && r->size >= r->whole;
 	const char *found = r->offset == 0 ? type_of_signature(r->bytes, r->size) : NULL;
-	r->is_image = is_whole && found && strncmp(found, "image/", 6) == 0;
+	r->is_image = is_whole && found && text_begins_with(found, "image/");
 	if (!r->is_image && !r->answer->has_length && r->size > MCP_FILE_MAX)
 		r->size = MCP_FILE_MAX;
 	size_t unfinished = r->offset + r->size < r->whole ? utf8_unfinished(r->bytes, r->size) : 0;

@@ -86,7 +86,7 @@ const char *habit_for_value(const char *option, const char *value)
 bool habit_is_volume(const char *word)
 {
 	const char *colon = strchr(word, ':');
-	return colon && colon != word && colon[1] == '/' && strncmp(colon, "://", 3) != 0;
+	return colon && colon != word && colon[1] == '/' && !text_begins_with(colon, "://");
 }
 
 bool habit_is_image(const char *word)

@@ -121,7 +121,7 @@ static bool is_long_option(const char *word)
 	char name[64];
 	size_t size = strcspn(word, "=");
 
-	if (strncmp(word, "--", 2) != 0 || size <= 2 || size - 2 >= sizeof(name))
+	if (!text_begins_with(word, "--") || size <= 2 || size - 2 >= sizeof(name))
 		return false;
 	memcpy(name, word + 2, size - 2);
 	name[size - 2] = '\0';

@@ -13,9 +13,9 @@
 
 bool option_split(const char *arg, struct long_option *out)
 {
-	if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0')
+	const char *name = text_after(arg, "--");
+	if (!name || *name == '\0')
 		return false;
-	const char *name = arg + 2;
 	const char *equals = strchr(name, '=');
 
 	*out = (struct long_option){
@@ -84,7 +84,7 @@ static const struct own_option *find(const struct own_options *own, const char *
 /* Is the next argument the value of this option of `run`? */
 static bool takes_next(const char *arg, const char *next)
 {
-	if (strncmp(arg, "--", 2) == 0) {
+	if (text_begins_with(arg, "--")) {
 		const struct setting *s = setting_by_option(arg + 2);
 		return s && (setting_needs_value(s) ||
 			     (s->value_end && text_ends_with(next, s->value_end)));

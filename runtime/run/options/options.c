@@ -140,9 +140,10 @@ static int open_variables(const char *path, struct cj_error *err)
 {
 	uint64_t number = 0;
 
-	if (strncmp(path, "fd:", strlen("fd:")) != 0)
+	const char *digits = text_after(path, "fd:");
+	if (!digits)
 		return fd_open_regular(path, err);
-	const char *end = text_take_u64(path + strlen("fd:"), &number);
+	const char *end = text_take_u64(digits, &number);
 	if (!end || *end || number > INT_MAX)
 		return cj_reject(err, "'%s' is not fd: and a number", path);
 	const int fd = fcntl((int)number, F_DUPFD_CLOEXEC, 3);

@@ -461,10 +461,10 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
 	return rights_validate_kept(c, &before, err);
 }
 
-static const struct json_node *list_of(const struct request *r, const char *object, const char *key)
+static const struct json_node *network_list(const struct request *r, const char *key)
 {
-	const struct json_node *outer = json_get(r->root, object);
-	const struct json_node *list = json_get_typed(outer, key, JSON_ARRAY);
+	const struct json_node *network = json_get(r->root, "network");
+	const struct json_node *list = json_get_typed(network, key, JSON_ARRAY);
 
 	return list ? list->child : NULL;
 }
@@ -512,8 +512,8 @@ int request_check(const struct request *r, const struct config *c, struct arena 
 				   "code: profile '%s' has no interpreter for it", r->profile);
 		return cj_hint(err, "choose another profile, or send a command");
 	}
-	for (const struct json_node *n = list_of(r, "network", "allow");
-	     n && c->network != NETWORK_NONE; n = n->next)
+	for (const struct json_node *n = network_list(r, "allow"); n && c->network != NETWORK_NONE;
+	     n = n->next)
 		if (check_address(n, c, a, err) < 0)
 			return -err->code;
 	return 0;
@@ -536,8 +536,7 @@ bool request_names(const struct request *r, const char *text)
 	for (size_t i = 0; i < r->nfiles; i++)
 		if (strcmp(r->files[i].target, text) == 0)
 			return true;
-	return has_text(list_of(r, "network", "allow"), text) ||
-	       has_text(list_of(r, "network", "deny"), text);
+	return has_text(network_list(r, "allow"), text) || has_text(network_list(r, "deny"), text);
 }
 
 int request_invoke(const struct request *r, struct config *c, struct invocation *out,

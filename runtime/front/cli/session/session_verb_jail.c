@@ -9,6 +9,7 @@
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_request.h"
 
@@ -294,7 +295,7 @@ int cli_session_kill(struct session_call *c, struct cj_error *err)
 	if (!name)
 		return cli_session_ask(c, "DELETE", SESSION_PARTS(id, "execs", exec), NULL, NULL,
 				       NULL, err);
-	name += strncmp(name, "SIG", 3) == 0 ? 3 : 0;
+	name += text_begins_with(name, "SIG") ? 3 : 0;
 	auto_json_writer struct json_writer *body = cli_session_body("signal", name, err);
 	if (!body)
 		return -err->code;

@@ -276,7 +276,7 @@ static int add_text(struct byte_queue *q, const char *name, const char *value)
 static int add_name(struct byte_queue *q, const char *name)
 {
 	char encoded[NAME_ENCODED] = "=?base64?";
-	bool is_plain = strncmp(name, encoded, strlen(encoded)) != 0;
+	bool is_plain = !text_begins_with(name, encoded);
 	size_t size = strlen(name);
 
 	for (const char *at = name; *at; at++)

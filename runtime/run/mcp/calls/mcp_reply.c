@@ -8,6 +8,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
 #define ERROR_BEFORE  "{\"type\":\"error\","
@@ -56,10 +57,9 @@ static const struct {
 /* Without "request:LINE:COLUMN: ": the model has not written that text. */
 static const char *without_place(const char *message)
 {
-	static const char name[] = "request:";
-	const char *at = message + sizeof(name) - 1;
+	const char *at = text_after(message, "request:");
 
-	if (strncmp(message, name, sizeof(name) - 1) != 0)
+	if (!at)
 		return message;
 	at += strspn(at, "0123456789:");
 	return *at == ' ' ? at + 1 : message;
@@ -99,11 +99,6 @@ static void fail_refused(struct mcp_reply *r, unsigned status, uint64_t retry_af
 	mcp_reply_fail(r, &err);
 }
 
-static bool begins_with(const char *text, const char *with)
-{
-	return strncmp(text, with, strlen(with)) == 0;
-}
-
 bool mcp_reply_has_lines(const struct mcp_reply *r)
 {
 	return r->call_event || r->run->wants_events;
@@ -118,12 +113,12 @@ static void take_lines(struct mcp_reply *r)
 		line[size] = '\0';
 		size_t before = sizeof(RESULT_BEFORE) - 1;
 		if (!r->is_done) {
-			if (begins_with(line, RESULT_BEFORE) && size > before + 1)
+			if (text_begins_with(line, RESULT_BEFORE) && size > before + 1)
 				finish(r, line + before, size - before - 1, NULL);
-			else if (begins_with(line, ERROR_BEFORE))
+			else if (text_begins_with(line, ERROR_BEFORE))
 				fail_refused(r, 200, 0, line, size);
-			else if (r->call_event && (begins_with(line, CALL_BEFORE) ||
-						   begins_with(line, ANSWER_BEFORE)))
+			else if (r->call_event && (text_begins_with(line, CALL_BEFORE) ||
+						   text_begins_with(line, ANSWER_BEFORE)))
 				r->call_event(r, line, size);
 			else if (r->run->wants_events)
 				r->run->event(r->run, line, size);

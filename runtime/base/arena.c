@@ -118,12 +118,20 @@ void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
 int strings_add(struct strings *list, struct arena *a, const char *text)
 {
 	size_t slots = list->items ? list->count + 1 : 0; /* the NULL counts */
-	const char **items = arena_grow(a, list->items, slots, sizeof(*items));
+	const char **items = text ? arena_grow(a, list->items, slots, sizeof(*items)) : NULL;
 	if (!items)
 		return -ENOMEM;
 	list->items = items;
 	list->items[list->count++] = text;
 	list->items[list->count] = NULL;
+	return 0;
+}
+
+int strings_add_all(struct strings *list, struct arena *a, const struct strings *from)
+{
+	for (size_t i = 0; i < from->count; i++)
+		if (strings_add(list, a, arena_strdup(a, from->items[i])) < 0)
+			return -ENOMEM;
 	return 0;
 }
 
@@ -160,6 +168,5 @@ int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_l
 	char sentence[STRINGS_SENTENCE_MAX];
 	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap);
 
-	const char *copy = arena_strdup(a, sentence);
-	return copy ? strings_add(list, a, copy) : -ENOMEM;
+	return strings_add(list, a, arena_strdup(a, sentence));
 }

@@ -52,8 +52,12 @@ struct strings {
 	size_t count;
 };
 
-/* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM. */
+/* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM, also where `text`
+ * is NULL, because there was no memory for it. */
 int strings_add(struct strings *list, struct arena *a, const char *text)
+    __attribute__((warn_unused_result));
+/* Appends copies of all texts of `from`.  -ENOMEM. */
+int strings_add_all(struct strings *list, struct arena *a, const struct strings *from)
     __attribute__((warn_unused_result));
 
 /* Is one of them this text? */

@@ -140,6 +140,23 @@ static void a_list_has_the_texts_that_were_added(void **state)
 	assert_false(strings_has(&list, ""));
 }
 
+static void copies_of_a_list_are_appended(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct strings list = { 0 }, other = { 0 };
+	(void)state;
+
+	assert_int_equal(strings_add_all(&list, &a, &other), 0);
+	assert_int_equal(list.count, 0);
+	assert_int_equal(strings_add(&other, &a, "one"), 0);
+	assert_int_equal(strings_add(&other, &a, "two"), 0);
+	assert_int_equal(strings_add_all(&list, &a, &other), 0);
+	assert_int_equal(strings_add_all(&list, &a, &other), 0);
+	assert_int_equal(list.count, 4);
+	assert_string_equal(list.items[3], "two");
+	assert_ptr_not_equal(list.items[3], other.items[1]);
+}
+
 static void an_array_grows_and_keeps_its_items(void **state)
 {
 	auto_arena struct arena a = { 0 };
@@ -168,6 +185,7 @@ static void without_memory_a_list_stays_as_it_was(void **state)
 	assert_null(arena_strdup(&a, "x"));
 	assert_null(arena_printf(&a, "x"));
 	is_malloc_refused = false;
+	assert_int_equal(strings_add(&list, &a, NULL), -ENOMEM); /* what arena_strdup() returned */
 	assert_int_equal(list.count, 0);
 	assert_null(list.items);
 	assert_int_equal(strings_add(&list, &a, "x"), 0);
@@ -227,6 +245,7 @@ int main(void)
 		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
 		cmocka_unit_test(a_list_has_the_texts_that_were_added),
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
+		cmocka_unit_test(copies_of_a_list_are_appended),
 		cmocka_unit_test(an_array_grows_and_keeps_its_items),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
 		cmocka_unit_test(a_list_is_sorted_and_a_variable_is_found_by_its_name),

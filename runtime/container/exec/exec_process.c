@@ -14,17 +14,6 @@ static int reject_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read the command line of exec");
 }
 
-static int append(struct strings *list, const struct strings *more, struct arena *a,
-		  struct cj_error *err)
-{
-	for (size_t i = 0; i < more->count; i++) {
-		const char *text = arena_strdup(a, more->items[i]);
-		if (!text || strings_add(list, a, text) < 0)
-			return reject_memory(err);
-	}
-	return 0;
-}
-
 /* A name stands once: programs read the first, shells the last of two. */
 static int merge_env(const struct strings *flags, const struct strings *env, struct arena *a,
 		     struct strings *out, struct cj_error *err)
@@ -37,8 +26,8 @@ static int merge_env(const struct strings *flags, const struct strings *env, str
 		if (!strings_find_variable(flags, env->items[i]) &&
 		    strings_add(&merged, a, env->items[i]) < 0)
 			return reject_memory(err);
-	if (append(&merged, flags, a, err) < 0)
-		return -err->code;
+	if (strings_add_all(&merged, a, flags) < 0)
+		return reject_memory(err);
 	*out = merged;
 	return 0;
 }
@@ -48,8 +37,8 @@ static int add_caps(const struct strings *flags, struct arena *a, struct strings
 		    struct cj_error *err)
 {
 	struct strings copy = { 0 };
-	if (append(&copy, set, a, err) < 0 || append(&copy, flags, a, err) < 0)
-		return -err->code;
+	if (strings_add_all(&copy, a, set) < 0 || strings_add_all(&copy, a, flags) < 0)
+		return reject_memory(err);
 	*set = copy;
 	return 0;
 }
@@ -105,8 +94,9 @@ int exec_process_merge(const struct oci_options *o, const struct oci_process *of
 	p.no_new_privileges = p.no_new_privileges || o->no_new_privs;
 	if (o->operands.count == 0)
 		return cj_reject(err, "exec needs a command, or --process");
-	if (append(&p.args, &o->operands, a, err) < 0 ||
-	    merge_env(&o->env, &of_container->env, a, &p.env, err) < 0)
+	if (strings_add_all(&p.args, a, &o->operands) < 0)
+		return reject_memory(err);
+	if (merge_env(&o->env, &of_container->env, a, &p.env, err) < 0)
 		return -err->code;
 	if (o->user && oci_user_parse(o->user, &p.user.uid, &p.user.gid, err) < 0)
 		return cj_wrap(err, "--user");

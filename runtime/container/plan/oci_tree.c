@@ -119,7 +119,7 @@ static int plan_ids(const struct tree_planner *p, const struct oci_mount *mount,
 
 static int warn(struct tree_planner *p, const char *text, struct cj_error *err)
 {
-	return text && strings_add(&p->warnings, p->arena, text) == 0
+	return strings_add(&p->warnings, p->arena, text) == 0
 		   ? 0
 		   : cj_fail(err, ENOMEM, "list the mounts");
 }
@@ -519,8 +519,7 @@ static int clean_all(const struct strings *paths, struct arena *a, struct string
 		     struct cj_error *err)
 {
 	for (size_t i = 0; i < paths->count; i++) {
-		const char *path = oci_tree_clean_path(paths->items[i], a);
-		if (!path || strings_add(out, a, path) < 0)
+		if (strings_add(out, a, oci_tree_clean_path(paths->items[i], a)) < 0)
 			return cj_fail(err, ENOMEM, "list the masked paths");
 	}
 	return 0;

@@ -45,7 +45,7 @@ static int resolve_set(const struct resolution *r, struct arena *a, struct strin
 		    why ? arena_printf(a, "capability '%.64s' %s; the %s set goes without it", name,
 				       why, r->set)
 			: NULL;
-		if (why && (!text || strings_add(warnings, a, text) < 0))
+		if (why && strings_add(warnings, a, text) < 0)
 			return -ENOMEM;
 	}
 	return 0;

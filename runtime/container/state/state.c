@@ -472,8 +472,7 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 			continue;
 		if (out->count == LIST_MAX)
 			return cj_reject(err, "more than %d containers", LIST_MAX);
-		const char *name = arena_strdup(a, e->d_name);
-		if (!name || strings_add(out, a, name) < 0)
+		if (strings_add(out, a, arena_strdup(a, e->d_name)) < 0)
 			return cj_fail(err, ENOMEM, "list the containers");
 	}
 	strings_sort(out);

@@ -68,26 +68,10 @@ static void lower(struct bwrap_limits *l, enum limit which, uint64_t value,
 /* The first of `list` that `other` has not; NULL: it has all. */
 static const char *find_other(const struct strings *list, const struct strings *other)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		size_t k = 0;
-		while (k < other->count && strcmp(list->items[i], other->items[k]) != 0)
-			k++;
-		if (k == other->count)
+	for (size_t i = 0; i < list->count; i++)
+		if (!strings_has(other, list->items[i]))
 			return list->items[i];
-	}
 	return NULL;
-}
-
-static int copy_list(struct bwrap_limits *l, const struct strings *from, struct arena *a,
-		     struct cj_error *err)
-{
-	l->allow = (struct strings){ 0 };
-	for (size_t i = 0; i < from->count; i++) {
-		const char *copy = arena_strdup(a, from->items[i]);
-		if (!copy || strings_add(&l->allow, a, copy) < 0)
-			return cj_fail(err, ENOMEM, "keep the allow list");
-	}
-	return 0;
 }
 
 /* None is less than a list, and a list less than all.  Of two lists the one that is in the other is
@@ -104,8 +88,12 @@ static int tighten_network(struct bwrap_limits *l, const struct config *c, struc
 	const char *other = find_other(&c->allow, &l->allow);
 	if (c->allow.count == 0 || (l->allow.count > 0 && !find_other(&l->allow, &c->allow)))
 		return 0;
-	if (l->allow.count == 0 || !other)
-		return copy_list(l, &c->allow, a, err);
+	if (l->allow.count == 0 || !other) {
+		l->allow = (struct strings){ 0 };
+		return strings_add_all(&l->allow, a, &c->allow) < 0
+			   ? cj_fail(err, ENOMEM, "keep the allow list")
+			   : 0;
+	}
 	cj_refuse(err, "two allow lists, and '%s' is in one of them alone", other);
 	return cj_hint(err, "let one list have all of the other: cejail-bwrap(1), LIMITS");
 }

@@ -29,9 +29,8 @@ int bwrap_network_plan(struct bwrap_watch *w, const struct bwrap_limits *l, stru
 		return 0;
 	w->config.network = NETWORK_PUBLIC;
 	w->config.network_start = NETWORK_START_EARLY;
-	for (size_t i = 0; i < l->allow.count; i++)
-		if (strings_add(&w->config.allow, &w->config.arena, l->allow.items[i]) < 0)
-			return cj_fail(err, ENOMEM, "plan the network");
+	if (strings_add_all(&w->config.allow, &w->config.arena, &l->allow) < 0)
+		return cj_fail(err, ENOMEM, "plan the network");
 	return plan_network_alone(&w->config, &w->plan.network, err) < 0
 		   ? cj_wrap(err, BWRAP_PREFIX "network")
 		   : 0;

@@ -502,8 +502,7 @@ int bwrap_parse_variable(const char *text, struct arena *a, struct bwrap_config 
 	struct strings words = { 0 };
 	for (size_t size; text += strspn(text, " \t\n"), size = strcspn(text, " \t\n"), size > 0;
 	     text += size) {
-		const char *word = arena_strndup(a, text, size);
-		if (!word || strings_add(&words, a, word) < 0)
+		if (strings_add(&words, a, arena_strndup(a, text, size)) < 0)
 			return cj_fail(err, ENOMEM, "list the arguments");
 	}
 	return words.count > 0 ? parse(&p, words.items, err) : 0;

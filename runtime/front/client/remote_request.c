@@ -189,7 +189,7 @@ static int end_directory(struct gather *g, struct cj_error *err)
 	    &g->c->arena, "--file: the empty directory '%s' is not sent to the service",
 	    g->empty_dir);
 	g->empty_dir = NULL;
-	if (!sentence || strings_add(g->warnings, &g->c->arena, sentence) < 0)
+	if (strings_add(g->warnings, &g->c->arena, sentence) < 0)
 		return cj_fail(err, ENOMEM, "prepare the request");
 	return 0;
 }

@@ -115,9 +115,8 @@ static int remove_unused(const struct image_store *store, size_t *out_kept, stru
 		struct image_record r;
 		if (image_store_read(store, names.items[i], &a, &r, err) < 0)
 			return -err->code;
-		for (size_t k = 0; k < r.layers.count; k++)
-			if (strings_add(&used, &a, r.layers.items[k]) < 0)
-				return cj_fail(err, ENOMEM, "list the layers");
+		if (strings_add_all(&used, &a, &r.layers) < 0)
+			return cj_fail(err, ENOMEM, "list the layers");
 	}
 	if (empty_tmp(store, err) < 0 || retire_unused(store, &used, out_kept, err) < 0)
 		return -err->code;

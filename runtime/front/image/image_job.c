@@ -389,9 +389,8 @@ static int fill_record(struct import *j, struct cj_error *err)
 	r->workdir = j->config.workdir;
 	r->user = j->config.user;
 	for (size_t i = 0; i < 2; i++)
-		for (size_t k = 0; k < lists[i]->count; k++)
-			if (strings_add(&r->command, &j->arena, lists[i]->items[k]) < 0)
-				return cj_fail(err, ENOMEM, "import the image");
+		if (strings_add_all(&r->command, &j->arena, lists[i]) < 0)
+			return cj_fail(err, ENOMEM, "import the image");
 	const char *user = j->config.user;
 	auto_fd int fd = user[0] ? open_passwd(j) : -1;
 	char *text = NULL;

@@ -208,10 +208,8 @@ static int add_local(struct mcp_setup *s, const struct mcp_options *o, const cha
 		rc = add_tool(s, o, profile, &c, c.description, err);
 	if (s->count > 0)
 		s->tools[s->count - 1].lacks_uplink = !mcp_profiles_has_uplink(&c);
-	for (size_t i = 0; rc == 0 && i < c.accept_weaker.count; i++)
-		if (strings_add(&s->accepted, &s->arena,
-				arena_strdup(&s->arena, c.accept_weaker.items[i])) < 0)
-			rc = cj_fail(err, ENOMEM, "read profile '%s'", profile);
+	if (rc == 0 && strings_add_all(&s->accepted, &s->arena, &c.accept_weaker) < 0)
+		rc = cj_fail(err, ENOMEM, "read profile '%s'", profile);
 	config_fini(&c);
 	return rc;
 }

@@ -65,10 +65,7 @@ static int open_run_dir(const struct mcp_server *v, const char *id, struct cj_er
 
 static void keep(struct strings *list, struct arena *a, const char *text)
 {
-	const char *copy = arena_strdup(a, text);
-
-	if (copy)
-		(void)!strings_add(list, a, copy); /* without memory: one less */
+	(void)!strings_add(list, a, arena_strdup(a, text)); /* without memory: one less */
 }
 
 /*

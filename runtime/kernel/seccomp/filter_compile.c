@@ -47,7 +47,7 @@ static int no_memory(struct cj_error *err)
 static int add_note(struct compiler *c, const char *text, struct cj_error *err)
 {
 	const char *note = arena_printf(c->arena, "%s: %s", c->policy->path, text);
-	if (!note || strings_add(&c->filter->notes, c->arena, note) < 0)
+	if (strings_add(&c->filter->notes, c->arena, note) < 0)
 		return no_memory(err);
 	return 0;
 }

@@ -64,7 +64,7 @@ static const struct action_name {
 static int add_note(const struct json_reader *in, const char *text, struct cj_error *err)
 {
 	struct policy *policy = in->context;
-	if (!text || strings_add(&policy->notes, in->arena, text) < 0)
+	if (strings_add(&policy->notes, in->arena, text) < 0)
 		return cj_fail(err, ENOMEM, "read a seccomp profile");
 	return 0;
 }

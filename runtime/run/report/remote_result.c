@@ -159,9 +159,8 @@ static int read_warnings(const struct json_node *result, struct outcome *o, stru
 	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
 
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
-		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
 		if (m->type == JSON_STRING &&
-		    (!copy || strings_add(&o->warnings, &o->arena, copy) < 0))
+		    strings_add(&o->warnings, &o->arena, arena_strdup(&o->arena, m->text)) < 0)
 			return fail_memory(err);
 	}
 	return 0;

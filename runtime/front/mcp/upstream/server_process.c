@@ -39,14 +39,6 @@ static bool is_passed(const char *variable)
 	return false;
 }
 
-static int add_all(struct strings *to, struct arena *a, const struct strings *from)
-{
-	for (size_t i = 0; i < from->count; i++)
-		if (strings_add(to, a, from->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 /* In the child: its memory is its own. */
 static char **environment_of(const struct server_spec *spec, struct arena *a)
 {
@@ -58,7 +50,7 @@ static char **environment_of(const struct server_spec *spec, struct arena *a)
 		if (is_passed(*e) && !strings_find_variable(&spec->env, *e) &&
 		    strings_add(&all, a, *e) < 0)
 			return NULL;
-	if (add_all(&all, a, &spec->env) < 0)
+	if (strings_add_all(&all, a, &spec->env) < 0)
 		return NULL;
 	return all.count > 0 ? (char **)(void *)all.items : arena_array(a, 1, sizeof(char *));
 }
@@ -86,7 +78,7 @@ static int add_wrap(struct strings *all, struct arena *a, const struct server_sp
 
 	if (libexec_find("../../bin/cejail", cejail, &ignored) < 0 ||
 	    strings_add(all, a, arena_strdup(a, cejail)) < 0 || strings_add(all, a, "mcp") < 0 ||
-	    strings_add(all, a, "wrap") < 0 || add_all(all, a, &spec->jail) < 0 ||
+	    strings_add(all, a, "wrap") < 0 || strings_add_all(all, a, &spec->jail) < 0 ||
 	    (spec->env.count > 0 && strings_add(all, a, variables_option(&spec->env, a)) < 0))
 		return -ENOMEM;
 	return strings_add(all, a, "--");
@@ -98,7 +90,7 @@ static char **arguments_of(const struct server_spec *spec, struct arena *a)
 
 	if (spec->is_jailed && add_wrap(&all, a, spec) < 0)
 		return NULL;
-	if (strings_add(&all, a, spec->command) < 0 || add_all(&all, a, &spec->args) < 0)
+	if (strings_add(&all, a, spec->command) < 0 || strings_add_all(&all, a, &spec->args) < 0)
 		return NULL;
 	return (char **)(void *)all.items;
 }

@@ -131,7 +131,7 @@ static int read_pairs(const struct json_reader *in, const struct json_key *k,
 					       in->within, k->name, n->key);
 		const char *text =
 		    arena_printf(in->arena, is_header ? "%s: %s" : "%s=%s", n->key, n->text);
-		if (!text || strings_add(json_field(k, record), in->arena, text) < 0)
+		if (strings_add(json_field(k, record), in->arena, text) < 0)
 			return no_memory(err);
 		if (strlen(text) > ENV_MAX)
 			return json_reject(in->file, n, err, "%s.%s.%.64s is too long", in->within,
@@ -162,7 +162,7 @@ static int read_option(const struct json_reader *in, const struct json_key *k,
 	config_fini(&scratch);
 	if (rc < 0)
 		return rc;
-	return option && strings_add(&s->jail, in->arena, option) == 0 ? 0 : no_memory(err);
+	return strings_add(&s->jail, in->arena, option) == 0 ? 0 : no_memory(err);
 }
 
 static int set_pattern(const struct json_reader *in, const struct json_key *k, const char *text,

@@ -546,6 +546,19 @@ bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out
 	return node && parse_u64(node->text, 0, UINT64_MAX, out, &unused) == 0;
 }
 
+uint64_t json_get_number(const struct json_node *object, const char *key)
+{
+	uint64_t value = 0;
+	(void)json_get_u64(object, key, &value);
+	return value;
+}
+
+const struct json_node *json_get_items(const struct json_node *object, const char *key)
+{
+	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
+	return list ? list->child : NULL;
+}
+
 struct blob json_written(const struct json_node *node, const char *text)
 {
 	return (struct blob){ text + node->begin, node->end - node->begin };

@@ -70,6 +70,10 @@ const struct json_node *json_get_typed(const struct json_node *object, const cha
 				       enum json_type type);
 const char *json_get_text(const struct json_node *object, const char *key);
 bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out);
+/* The number, else 0. */
+uint64_t json_get_number(const struct json_node *object, const char *key);
+/* The first item of the array. */
+const struct json_node *json_get_items(const struct json_node *object, const char *key);
 
 /* The bytes of a value as they stand in `text`, which was parsed. */
 struct blob json_written(const struct json_node *node, const char *text);

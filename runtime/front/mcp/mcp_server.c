@@ -132,8 +132,7 @@ static void on_result(struct mcp_call *c, const struct json_node *result, struct
 	struct mcp_server *v = call_of(c)->server;
 
 	/* Warns the user about this host: once for each kind, on standard error. */
-	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
-	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+	for (const struct json_node *m = json_get_items(result, "warnings"); m; m = m->next) {
 		if (m->type != JSON_STRING || !mcp_answer_is_for_user(m->text) ||
 		    v->has_warned[degraded_of(m->text)])
 			continue;

@@ -16,12 +16,6 @@
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
 #define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
 
-static const struct json_node *list_of(const struct json_node *object, const char *key)
-{
-	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
-	return list ? list->child : NULL;
-}
-
 /* Bytes that are not UTF-8, and NULs, become U+FFFD: a tool's output is text. */
 static char *printable(const char *bytes, size_t size)
 {
@@ -85,22 +79,23 @@ static void put_stream(struct json_writer *w, const struct mcp_answer *a, const 
 		size = 0;
 	json_put_key(w, name);
 	put_shortened(w, bytes ? bytes : text, size, mcp_tool_text_max(a->tool),
-		      mcp_number(stream, "bytes"));
+		      json_get_number(stream, "bytes"));
 }
 
 static void put_denied(struct json_writer *w, const struct json_node *result)
 {
-	const struct json_node *packets = list_of(mcp_member(result, "network"), "denied");
+	const struct json_node *packets = json_get_items(mcp_member(result, "network"), "denied");
 
 	json_member_array(w, "denied");
-	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
+	for (const struct json_node *m = json_get_items(result, "denied_syscalls"); m;
+	     m = m->next) {
 		struct mcp_prose s = { .size = 0 };
 		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
 		json_put_string(w, s.text);
 	}
 	for (const struct json_node *m = packets; m; m = m->next) {
 		const char *address = json_get_text(m, "address");
-		uint64_t port = mcp_number(m, "port");
+		uint64_t port = json_get_number(m, "port");
 		struct mcp_prose s = { .size = 0 };
 		mcp_say(&s, "network: %.32s", mcp_text(m, "class"));
 		if (address)
@@ -148,7 +143,7 @@ static void place_file(const struct mcp_answer *a, struct file *f, uint64_t *emb
 		       struct arena *arena)
 {
 	const char *path = mcp_text(f->node, "path");
-	uint64_t bytes = mcp_number(f->node, "bytes");
+	uint64_t bytes = json_get_number(f->node, "bytes");
 	bool is_stored = a->stored->directory && strings_has(&a->stored->paths, path);
 	bool may_embed = (json_get_text(f->node, "text") || json_get_text(f->node, "base64")) &&
 			 *embedded + bytes <= MCP_FILES_MAX;
@@ -191,7 +186,7 @@ static void list_files(struct json_writer *w, const struct facts *facts)
 		const struct file *f = &facts->files[i];
 		json_open_object(w);
 		json_member_text(w, "path", mcp_text(f->node, "path"));
-		json_member_u64(w, "bytes", mcp_number(f->node, "bytes"));
+		json_member_u64(w, "bytes", json_get_number(f->node, "bytes"));
 		json_member_text(w, "type", mcp_text(f->node, "type"));
 		if (f->uri)
 			json_member_text(w, "uri", f->uri);
@@ -235,7 +230,7 @@ static void put_file(struct json_writer *w, const struct file *f, enum mcp_era e
 		json_member_text(w, "uri", f->uri);
 		json_member_text(w, "name", mcp_text(f->node, "path"));
 		json_member_text(w, "mimeType", type);
-		json_member_u64(w, "size", mcp_number(f->node, "bytes"));
+		json_member_u64(w, "size", json_get_number(f->node, "bytes"));
 	}
 	json_close_object(w);
 }
@@ -282,7 +277,7 @@ static void put_warnings(struct json_writer *w, const struct facts *facts)
 	const struct mcp_answer *a = facts->answer;
 
 	json_member_array(w, "warnings");
-	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
+	for (const struct json_node *m = json_get_items(a->result, "warnings"); m; m = m->next)
 		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
 			json_put_string(w, m->text);
 	for (size_t i = 0; i < a->stored->warnings.count; i++)
@@ -328,9 +323,10 @@ static void put_facts(struct json_writer *w, const void *context)
 	const struct json_node *usage = mcp_member(result, "usage");
 	uint64_t peak = 0;
 	json_member_object(w, "usage");
-	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
+	json_member_u64(w, "wall_ms", json_get_number(usage, "wall_ms"));
 	json_member_u64(w, "cpu_ms",
-			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
+			json_get_number(usage, "cpu_user_ms") +
+			    json_get_number(usage, "cpu_system_ms"));
 	if (json_get_u64(usage, "memory_peak_bytes", &peak))
 		json_member_u64(w, "memory_peak_bytes", peak);
 	json_close_object(w);
@@ -353,7 +349,7 @@ static void put_blocks(struct json_writer *w, const void *context)
 	size_t number = 0;
 	char name[24];
 	for (const struct json_node *m =
-		 list_of(mcp_member(facts->answer->result, "cell"), "displays");
+		 json_get_items(mcp_member(facts->answer->result, "cell"), "displays");
 	     m; m = m->next) {
 		(void)snprintf(name, sizeof(name), "%zu", ++number);
 		const char *uri = mcp_uri_join(

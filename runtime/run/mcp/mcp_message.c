@@ -19,14 +19,6 @@ const char *mcp_text(const struct json_node *object, const char *key)
 	return text ? text : "";
 }
 
-uint64_t mcp_number(const struct json_node *object, const char *key)
-{
-	uint64_t value = 0;
-
-	(void)json_get_u64(object, key, &value);
-	return value;
-}
-
 bool mcp_is_true(const struct json_node *object, const char *key)
 {
 	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);

@@ -338,12 +338,23 @@ static void put_rest(struct call *c, const char *run_id)
 	profile_put(c->w, &c->config, c->wanted);
 }
 
+/* The text of c->w, whole, is the body. */
+static int take_body(struct call *c, struct cj_error *err)
+{
+	const char *text = NULL;
+
+	json_close_object(c->w);
+	if (json_writer_take(c->w, &text, &c->out->size, err) < 0)
+		return -err->code;
+	c->out->body = strndup(text, c->out->size);
+	return c->out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+}
+
 static int write_settings(struct call *c, const struct json_node *arguments, const char *run_id,
 			  struct cj_error *err)
 {
 	struct mcp_request *out = c->out;
 	struct ceilings most;
-	const char *text = NULL;
 	json_open_object(c->w);
 	if (take_arguments(c, arguments, err) < 0)
 		return -err->code;
@@ -364,11 +375,7 @@ static int write_settings(struct call *c, const struct json_node *arguments, con
 		return cj_reject(err, "'network' of a session changes by session_network, or give "
 				      "it to session_create");
 	put_rest(c, run_id);
-	json_close_object(c->w);
-	if (json_writer_take(c->w, &text, &out->size, err) < 0)
-		return -err->code;
-	out->body = strndup(text, out->size);
-	return out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+	return take_body(c, err);
 }
 
 static int write_with_settings(struct call *c, const struct mcp_given *given,
@@ -426,7 +433,6 @@ static int write_network(struct call *c, const struct json_node *arguments, stru
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const bool closes = mcp_member(arguments, "network");
 	const bool narrows = mcp_member(arguments, "allow") || mcp_member(arguments, "deny");
-	const char *text = NULL;
 
 	c->w = w;
 	json_open_object(w);
@@ -436,11 +442,7 @@ static int write_network(struct call *c, const struct json_node *arguments, stru
 		return -err->code;
 	if (closes == narrows)
 		return cj_reject(err, "give either 'network', or 'allow', 'deny' or both");
-	json_close_object(w);
-	if (json_writer_take(w, &text, &c->out->size, err) < 0)
-		return -err->code;
-	c->out->body = strndup(text, c->out->size);
-	return c->out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+	return take_body(c, err);
 }
 
 int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,

@@ -39,7 +39,7 @@ const char *mcp_uri_join(const char *before, const char *directory, const char *
 static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
 {
 	return mcp_is_true(stream, "truncated") ||
-	       mcp_number(stream, "bytes") > mcp_tool_text_max(tool);
+	       json_get_number(stream, "bytes") > mcp_tool_text_max(tool);
 }
 
 bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool *tool)
@@ -51,7 +51,7 @@ bool mcp_text_is_truncated(const struct json_node *result, const struct mcp_tool
 static void say_timeout(struct mcp_prose *s, const struct json_node *result,
 			const struct mcp_tool *tool)
 {
-	uint64_t ms = mcp_number(mcp_member(mcp_member(result, "limits"), "wall"), "value");
+	uint64_t ms = json_get_number(mcp_member(mcp_member(result, "limits"), "wall"), "value");
 	char used[32], most[32];
 
 	text_format_duration(ms, used, sizeof(used));
@@ -65,7 +65,8 @@ static void say_timeout(struct mcp_prose *s, const struct json_node *result,
 
 static void say_oom(struct mcp_prose *s, const struct json_node *result)
 {
-	uint64_t bytes = mcp_number(mcp_member(mcp_member(result, "limits"), "memory"), "value");
+	uint64_t bytes =
+	    json_get_number(mcp_member(mcp_member(result, "limits"), "memory"), "value");
 	char text[32];
 
 	text_format_size(bytes, text, sizeof(text));
@@ -102,7 +103,7 @@ static void say_cell_end(struct mcp_prose *s, const struct json_node *cell, uint
 
 static void say_exit(struct mcp_prose *s, const struct json_node *result)
 {
-	uint64_t code = mcp_number(result, "exit_code");
+	uint64_t code = json_get_number(result, "exit_code");
 	const struct json_node *cell = mcp_member(result, "cell");
 	const char *message = json_get_text(mcp_member(result, "error"), "message");
 	const struct json_node *err = mcp_member(result, "stderr");
@@ -138,11 +139,11 @@ static bool says_no_network(const struct json_node *stream)
 
 #define TARGETS_SAID 8
 
-static void say_targets(struct mcp_prose *s, const char *before, const struct json_node *list)
+static void say_targets(struct mcp_prose *s, const char *before, const struct json_node *m)
 {
 	size_t said = 0;
 
-	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next, said++)
+	for (; m; m = m->next, said++)
 		if (said < TARGETS_SAID)
 			mcp_say(s, "%s%.64s", said == 0 ? before : ", ",
 				m->type == JSON_STRING ? m->text : "");
@@ -152,16 +153,15 @@ static void say_targets(struct mcp_prose *s, const char *before, const struct js
 
 void mcp_say_rules(struct mcp_prose *s, const struct json_node *network)
 {
-	const struct json_node *allow = json_get_typed(network, "allow", JSON_ARRAY);
+	const struct json_node *allow = json_get_items(network, "allow");
 
 	if (strcmp(mcp_text(network, "mode"), "none") == 0) {
 		mcp_say(s, "The session's network is closed: nothing leaves it.");
 		return;
 	}
-	mcp_say(s, "The session's network reaches %s",
-		allow && allow->count > 0 ? "only " : "the public Internet");
+	mcp_say(s, "The session's network reaches %s", allow ? "only " : "the public Internet");
 	say_targets(s, "", allow);
-	say_targets(s, ", but not ", json_get_typed(network, "deny", JSON_ARRAY));
+	say_targets(s, ", but not ", json_get_items(network, "deny"));
 	mcp_say(s, ".");
 }
 
@@ -183,14 +183,11 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		    const struct mcp_tool *tool)
 {
 	const char *status = mcp_text(result, "status");
-	const struct json_node *calls = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
-	const struct json_node *packets =
-	    json_get_typed(mcp_member(result, "network"), "denied", JSON_ARRAY);
 
 	if (strcmp(status, "exited") == 0)
 		say_exit(s, result);
 	else if (strcmp(status, "signaled") == 0)
-		mcp_say(s, "Signal %d ended the program", (int)mcp_number(result, "signal"));
+		mcp_say(s, "Signal %d ended the program", (int)json_get_number(result, "signal"));
 	else if (strcmp(status, "timeout") == 0)
 		say_timeout(s, result, tool);
 	else if (strcmp(status, "oom") == 0)
@@ -209,14 +206,15 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 	if (mcp_is_true(mcp_member(result, "cell"), "lost"))
 		mcp_say(s, "; all variables are gone, and the next call gets a new interpreter: "
 			   "import and define again what it needs");
-	if (strcmp(status, "exited") != 0 || mcp_number(result, "exit_code") != 0)
+	if (strcmp(status, "exited") != 0 || json_get_number(result, "exit_code") != 0)
 		say_network(s, result);
 	if (mcp_text_is_truncated(result, tool))
 		mcp_say(s, "; the middle of the output is missing: %s",
 			json_get_text(result, "session")
 			    ? "write it to a file, and print the parts of the file that matter"
 			    : "print only what matters");
-	if ((calls && calls->count > 0) || (packets && packets->count > 0))
+	if (json_get_items(result, "denied_syscalls") ||
+	    json_get_items(mcp_member(result, "network"), "denied"))
 		mcp_say(s, "; 'denied' lists what the sandbox refused");
 	mcp_say(s, ".");
 	const struct json_node *rules = mcp_member(mcp_member(result, "network"), "rules");

@@ -15,15 +15,6 @@
 
 #define BODY "the service's answer"
 
-/* 0 if there is no such number. */
-static uint64_t number_of(const struct json_node *object, const char *key)
-{
-	uint64_t value = 0;
-
-	(void)json_get_u64(object, key, &value);
-	return value;
-}
-
 static bool find_name(const char *const *names, size_t count, const char *text, unsigned *out)
 {
 	for (size_t i = 0; text && i < count; i++) {
@@ -60,8 +51,8 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 
 	if (!find_name(status_names, STATUS_COUNT, json_get_text(result, "status"), &status))
 		return cj_reject(err, BODY " is not a result: it has no valid 'status'");
-	o->exit_code = (int)number_of(result, "exit_code");
-	o->signal = (int)number_of(result, "signal");
+	o->exit_code = (int)json_get_number(result, "exit_code");
+	o->signal = (int)json_get_number(result, "signal");
 	if (status == STATUS_SETUP_ERROR) {
 		struct cj_error failure = { 0 };
 		read_error(error, &failure);
@@ -90,7 +81,7 @@ static int read_denied(const struct json_node *result, struct outcome *o, struct
 		const char *name = json_get_text(m, "name");
 		o->denied[o->ndenied++] = (struct denied_syscall){
 			.name = arena_strdup(&o->arena, name ? name : "?"),
-			.count = (unsigned)number_of(m, "count"),
+			.count = (unsigned)json_get_number(m, "count"),
 		};
 		if (!o->denied[o->ndenied - 1].name)
 			return fail_memory(err);
@@ -136,8 +127,8 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		if (!find_name(net_class_names, NET_CLASS_COUNT, json_get_text(m, "class"), &class))
 			continue;
 		*d = (struct denial){ .class = class,
-				      .port = (uint16_t)number_of(m, "port"),
-				      .count = number_of(m, "count"),
+				      .port = (uint16_t)json_get_number(m, "port"),
+				      .count = json_get_number(m, "count"),
 				      .is_shared = json_get_typed(m, "shared", JSON_BOOL) };
 		const char *protocol = json_get_text(m, "protocol");
 		for (unsigned i = 1; protocol && i < 256 && d->protocol == 0; i++)
@@ -156,13 +147,10 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 
 static int read_warnings(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
-
-	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+	for (const struct json_node *m = json_get_items(result, "warnings"); m; m = m->next)
 		if (m->type == JSON_STRING &&
 		    strings_add(&o->warnings, &o->arena, arena_strdup(&o->arena, m->text)) < 0)
 			return fail_memory(err);
-	}
 	return 0;
 }
 
@@ -177,7 +165,7 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
 		const struct json_node *limit = json_get_typed(limits, limit_names[i], JSON_OBJECT);
 		const struct json_node *hit = json_get_typed(limit, "hit", JSON_BOOL);
-		o->limits[i].value = number_of(limit, "value");
+		o->limits[i].value = json_get_number(limit, "value");
 		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
 	}
 	if (read_denied(result, o, err) < 0 || read_network(result, o, err) < 0 ||

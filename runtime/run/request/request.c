@@ -463,10 +463,7 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
 
 static const struct json_node *network_list(const struct request *r, const char *key)
 {
-	const struct json_node *network = json_get(r->root, "network");
-	const struct json_node *list = json_get_typed(network, key, JSON_ARRAY);
-
-	return list ? list->child : NULL;
+	return json_get_items(json_get(r->root, "network"), key);
 }
 
 /* An address is checked here; a name is resolved only when the run begins. */

@@ -519,7 +519,7 @@ static void a_member_is_found_by_its_type(void **state)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root =
-	    read_good("{\"n\": 7, \"big\": 18446744073709551616, \"t\": \"x\", \"l\": []}", &a);
+	    read_good("{\"n\": 7, \"big\": 18446744073709551616, \"t\": \"x\", \"l\": [1]}", &a);
 	uint64_t value = 1;
 	(void)state;
 
@@ -530,6 +530,9 @@ static void a_member_is_found_by_its_type(void **state)
 	assert_null(json_get_text(json_get(root, "l"), "t")); /* no object */
 	assert_non_null(json_get_typed(root, "l", JSON_ARRAY));
 	assert_null(json_get_typed(root, "l", JSON_OBJECT));
+	assert_ptr_equal(json_get_items(root, "l"), json_get(root, "l")->child);
+	assert_null(json_get_items(root, "t"));
+	assert_int_equal(json_get_number(root, "t"), 0);
 	assert_false(json_get_u64(root, "big", &value));
 	assert_false(json_get_u64(root, "t", &value));
 	assert_int_equal(value, 1);

@@ -198,15 +198,13 @@ static void print_entry(const struct json_node *entry)
 		char letter;
 	} types[] = { { "file", '-' }, { "directory", 'd' }, { "symlink", 'l' } };
 	const char *type = json_get_text(entry, "type");
-	uint64_t bytes = 0;
 	char letter = '?';
 
 	for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(types[i].type, type) == 0)
 			letter = types[i].letter;
-	(void)json_get_u64(entry, "bytes", &bytes);
 	const char *mtime = json_get_text(entry, "mtime");
-	(void)printf("%c %12llu  ", letter, (unsigned long long)bytes);
+	(void)printf("%c %12llu  ", letter, (unsigned long long)json_get_number(entry, "bytes"));
 	cli_session_print_text(mtime ? mtime : "-");
 	(void)printf("  ");
 	cli_session_print_text(json_get_text(entry, "path"));

@@ -167,9 +167,9 @@ int cli_session_lease(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-static void print_targets(const char *prefix, const struct json_node *list)
+static void print_targets(const char *prefix, const struct json_node *n)
 {
-	for (const struct json_node *n = list ? list->child : NULL; n; n = n->next) {
+	for (; n; n = n->next) {
 		(void)printf("%s", prefix);
 		cli_session_print_text(n->text ? n->text : "-");
 		(void)printf("\n");
@@ -187,8 +187,8 @@ static int print_network(const struct json_node *session, struct cj_error *err)
 		cli_session_print_text(text_of(network, "mode"));
 		(void)printf("\n");
 	}
-	print_targets("", allow);
-	print_targets("!", json_get_typed(network, "deny", JSON_ARRAY));
+	print_targets("", allow->child);
+	print_targets("!", json_get_items(network, "deny"));
 	return 0;
 }
 

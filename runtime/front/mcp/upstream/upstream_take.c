@@ -301,8 +301,7 @@ static void take_initialized(struct upstream *u, const struct mcp_message *m)
 
 static void take_discovered(struct upstream *u, const struct mcp_message *m)
 {
-	const struct json_node *all = json_get_typed(m->result, "supportedVersions", JSON_ARRAY);
-	const struct json_node *n = all ? all->child : NULL;
+	const struct json_node *n = json_get_items(m->result, "supportedVersions");
 
 	while (n && (n->type != JSON_STRING || strcmp(n->text, UPSTREAM_MODERN) != 0))
 		n = n->next;

@@ -66,7 +66,7 @@ FLAGS.coverage := -O0 -g -fprofile-instr-generate=/dev/null -fcoverage-mapping -
 		  -Wno-unused-command-line-argument -DCOVERAGE_DIR='"$(COUNTERS)"'
 $(if $(FLAGS.$(VARIANT)),,$(error unknown VARIANT '$(VARIANT)'; there are release, asan, coverage))
 
-INC     := -I. -D_GNU_SOURCE -include runtime/base/banned.h \
+INC     := -I. -D_GNU_SOURCE -include runtime/base/prelude.h \
 	   -DCJ_VERSION='"$(VERSION)"' -DCJ_DATADIR='"$(PREFIX)/share/cejail"' \
 	   $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS    := $(shell pkg-config --libs $(PKGS) 2>/dev/null)

@@ -182,12 +182,11 @@ static const struct duration_unit {
 	{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "", 1000 },
 };
 
-#define UNITS   (sizeof(duration_units) / sizeof(duration_units[0]))
 #define YEAR_MS (UINT64_C(365) * 24 * 3600000)
 
 static uint64_t duration_factor(const char *unit)
 {
-	for (size_t i = 0; i < UNITS; i++) {
+	for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
 		if (strcmp(unit, duration_units[i].name) == 0)
 			return duration_units[i].ms;
 	}
@@ -252,7 +251,7 @@ int parse_bool(const char *text, bool *out, struct cj_error *err)
 		{ "false", false }, { "no", false }, { "0", false },
 	};
 
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(values); i++) {
 		if (strcmp(text, values[i].text) == 0) {
 			*out = values[i].value;
 			return 0;

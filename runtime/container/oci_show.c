@@ -56,8 +56,7 @@ int oci_show_write(struct json_writer *w, const char *verb, const struct oci_sho
 		{ "uid", JSON_VALUE_U64, .number = caller->uid },
 		{ "gid", JSON_VALUE_U64, .number = caller->gid },
 	};
-	struct json_template template = { SHOW_NAME, NULL, values,
-					  sizeof(values) / sizeof(values[0]) };
+	struct json_template template = { SHOW_NAME, NULL, values, COUNT_OF(values) };
 	auto_arena struct arena a = { 0 };
 
 	if (json_parse(SHOW_NAME, show_start, (size_t)(show_end - show_start), &a, &template.root,

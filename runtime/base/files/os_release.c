@@ -50,7 +50,7 @@ void os_install_of(const char *text, const char *package, char out[static INSTAL
 {
 	bool is_python = strcmp(package, "python3") == 0;
 
-	for (size_t i = 0; text && i < sizeof(families) / sizeof(families[0]); i++) {
+	for (size_t i = 0; text && i < COUNT_OF(families); i++) {
 		if (!is_of_family(text, families[i].id))
 			continue;
 		(void)snprintf(out, INSTALL_MAX, "%s %s", families[i].command,

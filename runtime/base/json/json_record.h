@@ -75,7 +75,7 @@ struct json_record {
 #define JSON_KEYS_MAX 64
 #define JSON_RECORD(table, called)                                                                 \
 	{                                                                                          \
-		(table), sizeof(table) / sizeof((table)[0]), (called)                              \
+		(table), COUNT_OF(table), (called)                                                 \
 	}
 
 /*

@@ -8,7 +8,6 @@
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMED_MAX 64
 
 #define BIT(verb) (1u << (verb))
@@ -300,7 +299,7 @@ static unsigned verb_bit(const struct option_reader *r)
 static const struct option_row *find_row(const struct long_option *given, char letter,
 					 const struct option_reader *r)
 {
-	for (size_t i = 0; i < LENGTH(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (is_row_of(&rows[i], verb_bit(r)) &&
 		    (given ? option_has_name(given, rows[i].name) : rows[i].letter == letter))
 			return &rows[i];
@@ -319,11 +318,11 @@ static int hint(const char *nearest, const char *dashes, const struct option_rea
 
 static int reject_option(const char *named, const struct option_reader *r, struct cj_error *err)
 {
-	const char *names[LENGTH(rows) + 1] = { NULL };
+	const char *names[COUNT_OF(rows) + 1] = { NULL };
 	size_t n = 0;
 
 	cj_refuse(err, "unknown option '%.*s'", NAMED_MAX, named);
-	for (size_t i = 0; i < LENGTH(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (is_row_of(&rows[i], verb_bit(r)))
 			names[n++] = rows[i].name;
 	return hint(strlen(named) > 3 ? text_nearest(named + 2, names) : NULL, "--", r, err);
@@ -448,7 +447,7 @@ const char *oci_options_verb(enum oci_verb_id verb)
 
 static void print_rows(unsigned verb)
 {
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct option_row *row = &rows[i];
 		int width;
 

@@ -17,9 +17,8 @@
 #include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 
-#define NS_PER_US       1000
-#define KEY_MAX         64
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define NS_PER_US 1000
+#define KEY_MAX   64
 
 /* A file that may be long: memory.stat, io.stat. */
 #define STAT_MAX 65536

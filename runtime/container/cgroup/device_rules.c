@@ -50,7 +50,6 @@ static const struct oci_device_rule always[] = {
 	  .may_mknod = true }, /* the terminals of devpts */
 };
 /* clang-format on */
-#define ALWAYS (sizeof(always) / sizeof(always[0]))
 
 struct emitter {
 	struct bpf_insn *insns;
@@ -165,7 +164,8 @@ static void emit_section(struct emitter *e, const struct rule_list *lists, uint3
 		}
 	if (!is_decided)
 		emit_verdict(e, 0);
-	static_assert((DEVICE_RULES_MAX + ALWAYS) * RULE_INSNS_MAX + FRAME_INSNS_MAX < INT16_MAX,
+	static_assert((DEVICE_RULES_MAX + COUNT_OF(always)) * RULE_INSNS_MAX + FRAME_INSNS_MAX <
+			  INT16_MAX,
 		      "an offset holds the longest section");
 	for (size_t i = begin; i < e->count; i++)
 		if (i == begin || e->insns[i].code == (BPF_JMP | BPF_JA))
@@ -178,9 +178,10 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 	if (count > DEVICE_RULES_MAX)
 		return cj_reject(err, "linux.resources.devices has %zu rules, more than %d", count,
 				 DEVICE_RULES_MAX);
-	const struct rule_list lists[] = { { rules, count }, { always, ALWAYS } };
-	struct emitter e = { .max = RIGHTS * (FRAME_INSNS_MAX + (count + ALWAYS) * RULE_INSNS_MAX) +
-				    2 };
+	const struct rule_list lists[] = { { rules, count }, { always, COUNT_OF(always) } };
+	struct emitter e = {
+		.max = RIGHTS * (FRAME_INSNS_MAX + (count + COUNT_OF(always)) * RULE_INSNS_MAX) + 2
+	};
 	e.insns = arena_array(a, e.max, sizeof(*e.insns));
 	if (!e.insns)
 		return cj_fail(err, ENOMEM, "compile the device rules");

@@ -305,7 +305,7 @@ static const char *const throttle_keys[] = {
 	[OCI_THROTTLE_READ_IOPS] = "riops",
 	[OCI_THROTTLE_WRITE_IOPS] = "wiops",
 };
-static_assert(sizeof(throttle_keys) / sizeof(throttle_keys[0]) == OCI_THROTTLE_COUNT, "one each");
+static_assert(COUNT_OF(throttle_keys) == OCI_THROTTLE_COUNT, "one each");
 
 static int plan_io(struct resource_planner *p, const struct oci_resources *r, struct cj_error *err)
 {
@@ -388,7 +388,7 @@ int resource_writes_plan(const struct oci_resources *resources,
 			 struct resource_writes *out, struct cj_error *err)
 {
 	struct resource_planner p = { .arena = a, .current = current };
-	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(plans); i++)
 		if (plans[i](&p, resources, err) < 0)
 			return -err->code;
 	for (size_t i = 0; i < p.count; i++)

@@ -101,7 +101,7 @@ static const struct json_key offsets_keys[] = {
 	{ "boottime", OCI_RECORD(offset_record), AT(oci_linux, boottime) },
 };
 /* A clock that is not shifted would be a silent skip. */
-static const struct json_record offsets_record = { offsets_keys, COUNT(offsets_keys), "the file",
+static const struct json_record offsets_record = { offsets_keys, COUNT_OF(offsets_keys), "the file",
 						   .ignores_unknown = false };
 
 #define MPOL_WEIGHTED 6 /* MPOL_WEIGHTED_INTERLEAVE of Linux 6.9 */
@@ -190,7 +190,7 @@ static JSON_SETTER(class)
 	static const char *const taken[] = { "info", "mon_data", "mon_groups" };
 	bool is_taken = text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX;
 
-	for (size_t i = 0; i < COUNT(taken); i++)
+	for (size_t i = 0; i < COUNT_OF(taken); i++)
 		is_taken = is_taken || strcmp(text, taken[i]) == 0;
 	if (is_taken)
 		return cj_reject(err, "'%.64s' is no name of a class", text);

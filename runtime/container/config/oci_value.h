@@ -79,16 +79,14 @@ struct oci_names {
 #define LIST(type, member)         ITEMS(type, member.items, member.count)
 #define NAMES(table)                                                                               \
 	{                                                                                          \
-		(table), COUNT(table)                                                              \
+		(table), COUNT_OF(table)                                                           \
 	}
 /* Fields of later versions are ignored. */
 #define OCI_TABLE(rows, ...)                                                                       \
 	{                                                                                          \
-		.keys = (rows), .count = COUNT(rows), .name = "the file", .ignores_unknown = true, \
-		__VA_ARGS__                                                                        \
+		.keys = (rows), .count = COUNT_OF(rows), .name = "the file",                       \
+		.ignores_unknown = true, __VA_ARGS__                                               \
 	}
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 JSON_SETTER(oci_u64);    /* struct oci_u64 within min..max */
 JSON_SETTER(oci_i64);    /* struct oci_i64 */

@@ -141,7 +141,7 @@ int container_signal_parse(const char *text, int *out, struct cj_error *err)
 		*out = (int)number;
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(signals); i++)
 		if (strcasecmp(name, signals[i].name) == 0) {
 			*out = signals[i].number;
 			return 0;

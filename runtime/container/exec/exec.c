@@ -39,8 +39,7 @@ static const char *const step_names[] = {
 	[EXEC_READY] = "process ready",
 	[EXEC_GO] = "go",
 };
-static_assert(sizeof(step_names) / sizeof(step_names[0]) == EXEC_STEP_COUNT,
-	      "a name for each step");
+static_assert(COUNT_OF(step_names) == EXEC_STEP_COUNT, "a name for each step");
 
 struct execution {
 	const struct oci_options *options;
@@ -104,7 +103,7 @@ static int close_others(const struct execution *e, int sock_fd, struct cj_error 
 	const int kept[] = { sock_fd, e->init_pidfd, e->console_fd, process_agent_fd(e->process) };
 	const unsigned first = CHILD_FIRST_FD + (unsigned)e->options->preserve_fds;
 
-	if (fd_close_others(first, kept, sizeof(kept) / sizeof(kept[0])) < 0)
+	if (fd_close_others(first, kept, COUNT_OF(kept)) < 0)
 		return cj_fail(err, errno, "close the descriptors of the host");
 	return 0;
 }
@@ -206,7 +205,7 @@ static int find_namespaces(struct execution *e, struct cj_error *err)
 		{ "time", CLONE_NEWTIME }, { "mnt", CLONE_NEWNS },
 	};
 	int flags = 0, rc = 0;
-	for (size_t i = 0; rc >= 0 && i < sizeof(all) / sizeof(all[0]); i++) {
+	for (size_t i = 0; rc >= 0 && i < COUNT_OF(all); i++) {
 		rc = differs(e->state.record.pid, all[i].name, err);
 		flags |= rc > 0 ? all[i].flag : 0;
 	}
@@ -235,7 +234,7 @@ static int await_joiner(pid_t joiner, const struct step_link *link, struct cj_er
 	if (pidfd < 0)
 		return cj_fail(err, errno, "watch the process that joins the container");
 	do
-		rc = poll(fds, sizeof(fds) / sizeof(fds[0]), EXEC_TIMEOUT_MS);
+		rc = poll(fds, COUNT_OF(fds), EXEC_TIMEOUT_MS);
 	while (rc < 0 && errno == EINTR);
 	if (rc <= 0)
 		return cj_fail(err, rc < 0 ? errno : ETIMEDOUT,

@@ -138,7 +138,7 @@ int exec_process_file(const struct oci_options *o, struct arena *a, struct oci_p
 		{ o->no_new_privs, "--no-new-privs" },
 		{ o->additional_gids.count > 0, "--additional-gids" },
 	};
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(flags); i++)
 		if (flags[i].is_given)
 			return cj_reject(err, "exec: --process and %s exclude each other",
 					 flags[i].name);

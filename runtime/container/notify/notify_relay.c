@@ -68,7 +68,7 @@ int notify_relay_plan(struct notify_relay *r, const struct oci_options *o,
 		.destination = NOTIFY_RELAY_PATH,
 		.type = "bind",
 		.source = r->source,
-		.options = { options, sizeof(options) / sizeof(options[0]) },
+		.options = { options, COUNT_OF(options) },
 	};
 	config->mounts = mounts;
 	return 0;
@@ -145,7 +145,7 @@ void notify_relay_wait(struct notify_relay *r, int fd)
 
 enum relay_step { RELAY_READY, RELAY_STEP_COUNT };
 static const char *const step_names[] = { [RELAY_READY] = "ready" };
-static_assert(sizeof(step_names) / sizeof(step_names[0]) == RELAY_STEP_COUNT, "each has a name");
+static_assert(COUNT_OF(step_names) == RELAY_STEP_COUNT, "each has a name");
 
 enum notify_held { HELD_MANAGER, HELD_PROGRAM, HELD_PID, HELD_LINK, HELD_COUNT };
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");

@@ -7,8 +7,6 @@
 
 #include "runtime/base/text.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 /* What an option does. */
 enum action {
 	NOTHING,     /* the kernel's default */
@@ -109,7 +107,7 @@ struct seen {
 
 static const struct mount_option *find_row(const char *option)
 {
-	for (size_t i = 0; i < LENGTH(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (strcmp(option, rows[i].name) == 0)
 			return &rows[i];
 	return NULL;
@@ -228,13 +226,13 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 	return 0;
 }
 
-_Static_assert(LENGTH(rows) <= MOUNT_OPTIONS_MAX, "callers have room for every name");
+_Static_assert(COUNT_OF(rows) <= MOUNT_OPTIONS_MAX, "callers have room for every name");
 
 size_t mount_options_names(const char *out[static MOUNT_OPTIONS_MAX])
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < LENGTH(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (rows[i].action != REFUSED)
 			out[count++] = rows[i].name;
 	return count;
@@ -245,7 +243,7 @@ bool mount_options_is_data(const char *key)
 	const struct mount_option *row = find_row(key);
 	if (row)
 		return row->action == SUPER;
-	for (size_t i = 0; i < LENGTH(data_names); i++)
+	for (size_t i = 0; i < COUNT_OF(data_names); i++)
 		if (strcmp(key, data_names[i]) == 0)
 			return true;
 	return false;
@@ -253,7 +251,7 @@ bool mount_options_is_data(const char *key)
 
 const char *mount_options_nearest(const char *key)
 {
-	const char *names[MOUNT_OPTIONS_MAX + LENGTH(data_names) + 1] = { NULL };
+	const char *names[MOUNT_OPTIONS_MAX + COUNT_OF(data_names) + 1] = { NULL };
 	size_t count = mount_options_names(names);
 	memcpy(names + count, data_names, sizeof(data_names));
 	return text_nearest(key, names);

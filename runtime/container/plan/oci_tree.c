@@ -61,8 +61,6 @@ static const struct {
 	{ "/dev/ptmx", "pts/ptmx" },
 };
 
-#define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
-
 static const struct mounts_option dev_options[] = {
 	{ "source", "tmpfs" },
 	{ "mode", "755" },

@@ -76,7 +76,7 @@ static int check_labels(const struct process *p, struct cj_error *err)
 		{ "linux.mountLabel", p->config->on_linux.mount_label, "SELinux",
 		  "/sys/fs/selinux/enforce", "01", "security=selinux" },
 	};
-	for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(labels); i++) {
 		if (!labels[i].label || is_enabled(labels[i].file, labels[i].yes))
 			continue;
 		cj_refuse_as(err, ENOTSUP,

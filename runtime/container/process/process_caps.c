@@ -68,7 +68,7 @@ int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t availab
 		  "is not in the permitted and the inheritable set", &caps.ambient },
 	};
 
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(sets); i++)
 		if (resolve_set(&sets[i], a, warnings) < 0)
 			return -ENOMEM;
 	*out = caps;

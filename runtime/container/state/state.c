@@ -245,7 +245,7 @@ static const struct json_key record_keys[] = {
 	KEY("rdt_is_shared", BOOL, bool, rdt.is_shared, .is_required = false),
 };
 static const struct json_record record_table = {
-	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the container's record",
+	record_keys, COUNT_OF(record_keys), "the container's record",
 	.ignores_unknown = true, /* of a newer cejail-oci */
 };
 
@@ -480,7 +480,7 @@ int state_list(const struct oci_options *o, struct arena *a, struct strings *out
 }
 
 static const char *const names[] = { "creating", "created", "running", "paused", "stopped" };
-_Static_assert(sizeof(names) / sizeof(names[0]) == STATE_STATUS_COUNT, "a name for each status");
+_Static_assert(COUNT_OF(names) == STATE_STATUS_COUNT, "a name for each status");
 
 const char *state_status_name(enum state_status status)
 {

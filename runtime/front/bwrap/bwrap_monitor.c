@@ -126,7 +126,7 @@ static int keep_from_program(const struct bwrap_config *c, struct cj_error *err)
 {
 	/* Only pid 1 can keep sync_fd open for as long as the sandbox. */
 	const int fds[] = { c->is_pid_1 ? -1 : c->sync_fd, c->info_fd, c->status_fd, c->block_fd };
-	const size_t nfds = sizeof(fds) / sizeof(fds[0]);
+	const size_t nfds = COUNT_OF(fds);
 	for (size_t i = 0; i < nfds + c->nops; i++) {
 		int fd = i < nfds ? fds[i] : c->ops[i - nfds].fd;
 		/* EBADF: it fails in its use, with bubblewrap's sentence. */
@@ -167,7 +167,7 @@ static int write_document(int fd, pid_t pid, uint64_t namespaces, bool has_lines
 	if (fd < 0)
 		return 0;
 	int used = snprintf(text, sizeof(text), "{%s\"child-pid\": %d", begin, (int)pid);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct stat st;
 		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, rows[i].name);
 		if (namespaces & rows[i].flag && stat(path, &st) == 0)

@@ -418,7 +418,7 @@ const struct bwrap_option bwrap_options[] = {
 	{ "--cejail-network", "NAME", "none, public or allow:HOST[:PORT],...: a network as that of 'cejail run'", take_limit, 0, 0 },
 };
 /* clang-format on */
-const size_t bwrap_option_count = sizeof(bwrap_options) / sizeof(bwrap_options[0]);
+const size_t bwrap_option_count = COUNT_OF(bwrap_options);
 
 static const struct bwrap_option *find(const char *name)
 {

@@ -228,7 +228,7 @@ static int do_overlay(struct bwrap_tree *t, const struct bwrap_op *op, struct cj
 static int cover_proc(int proc_fd, struct cj_error *err)
 {
 	static const char *const names[] = { "sys", "sysrq-trigger", "irq", "bus" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		if (faccessat(proc_fd, names[i], W_OK, 0) < 0) {
 			if (errno == EACCES || errno == ENOENT || errno == EROFS)
 				continue;
@@ -293,7 +293,7 @@ static int add_links_of_dev(int dev_fd, struct cj_error *err)
 		{ "stderr", "/proc/self/fd/2" }, { "fd", "/proc/self/fd" },
 		{ "core", "/proc/kcore" },       { "ptmx", "pts/ptmx" },
 	};
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(links); i++)
 		if (symlinkat(links[i].target, dev_fd, links[i].name) < 0)
 			return cj_fail(err, errno, "Can't create symlink %s of the new /dev",
 				       links[i].name);
@@ -310,14 +310,14 @@ static int do_dev(struct bwrap_tree *t, const struct bwrap_op *op, struct cj_err
 	auto_fd int dev_fd = add_tmpfs(t, op, err);
 	if (dev_fd < 0)
 		return dev_fd;
-	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(nodes); i++)
 		if (add_device(t, dev_fd, nodes[i] + strlen("/dev/"), nodes[i], err) < 0)
 			return -err->code;
 	if (add_links_of_dev(dev_fd, err) < 0)
 		return -err->code;
 	if (mkdirat(dev_fd, "shm", 0755) < 0 || mkdirat(dev_fd, "pts", 0755) < 0)
 		return cj_fail(err, errno, "Can't create a directory of the new /dev");
-	auto_fd int pts_fd = mounts_create("devpts", options, sizeof(options) / sizeof(options[0]),
+	auto_fd int pts_fd = mounts_create("devpts", options, COUNT_OF(options),
 					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	if (pts_fd < 0 || mounts_attach_in(pts_fd, dev_fd, "pts", "pts", err) < 0)
 		return cj_fail(err, err->code, "Can't mount devpts on /" NEW_ROOT "%s/pts",

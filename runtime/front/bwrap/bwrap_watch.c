@@ -59,7 +59,6 @@ static const struct bwrap_ending {
 	{ STATUS_COUNT, LIMIT_PIDS, "processes: the limit was reached:", "pids", "pids",
 	  format_count },
 };
-#define ENDINGS (sizeof(endings) / sizeof(endings[0]))
 
 static struct spawn_place place_of(const struct jail *j)
 {
@@ -83,7 +82,7 @@ static void note_layers(struct jail *j, const struct bwrap_start *s)
 	const bool has_caps = bwrap_limits_caps(s->config, s->uid) != 0;
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		j->layers[i] = LAYER_OFF;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		j->layers[rows[i].layer] = (s->namespaces & rows[i].flag) ? LAYER_ON : LAYER_OFF;
 	j->layers[LAYER_CGROUP] = cgroup;
 	j->layers[LAYER_NO_NEW_PRIVS] = LAYER_ON;
@@ -224,7 +223,7 @@ void bwrap_watch_keep(const struct bwrap_watch *w, struct bwrap_fds *kept)
 			    j->record_fd,     j->cgroup.dir_fd,    j->cgroup.init_fd,
 			    j->cgroup.cpu_fd, j->cgroup.parent_fd, j->handles.proc_fd,
 			    j->link.sock_fd };
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		kept->fds[kept->count++] = fds[i];
 }
 
@@ -362,7 +361,7 @@ static void print_end(const struct bwrap_config *c, const struct outcome *o)
 {
 	const char *level = c->has_level_prefix ? "<3>" : "";
 	char value[32], text[REMEDY_MAX];
-	for (size_t i = 0; i < ENDINGS; i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		const struct bwrap_ending *e = &endings[i];
 		const struct limit_state *l = &o->limits[e->limit];
 		if (o->status == STATUS_OOM && e->limit == LIMIT_MEMORY && l->hit == HIT_NO)
@@ -406,7 +405,7 @@ static int write_status(const struct bwrap_config *c, int status, const struct o
 	const char *limit = NULL;
 	if (c->status_fd < 0 || o->status == STATUS_SETUP_ERROR || o->status == STATUS_CANCELLED)
 		return 0;
-	for (size_t i = 0; i < ENDINGS; i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		const struct limit_state *l = &o->limits[endings[i].limit];
 		const bool has_ended =
 		    endings[i].status == o->status ||
@@ -449,7 +448,7 @@ static int conclude(struct bwrap_waiting *g, const struct bwrap_start *s, struct
 	for (size_t i = 0; i < j->warnings.count; i++)
 		outcome_warn(out, "%s", j->warnings.items[i]);
 	print_end(s->config, out);
-	for (size_t i = 0; i < ENDINGS; i++)
+	for (size_t i = 0; i < COUNT_OF(endings); i++)
 		if (out->status == endings[i].status)
 			g->status = KILLED;
 	g->w->is_over = true;

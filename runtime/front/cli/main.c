@@ -77,12 +77,10 @@ static const struct cli_verb {
 };
 /* clang-format on */
 
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
-
 static void print_usage(FILE *to)
 {
 	(void)fprintf(to, "Usage: cejail VERB [OPTION...] [ARG...]\n\n");
-	for (size_t i = 0; i < VERB_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(verbs); i++)
 		(void)fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].help);
 	(void)fprintf(to, "\n'cejail VERB --help' prints the help of one verb. 'cejail run "
 			  "--help' lists all options\nof a run. The manual is cejail(1).\n");
@@ -109,7 +107,7 @@ static const struct cli_verb *find_verb(const char *name)
 		name = "help";
 	else if (strcmp(name, "--version") == 0)
 		name = "version";
-	for (size_t i = 0; i < VERB_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(verbs); i++) {
 		if (strcmp(name, verbs[i].name) == 0)
 			return &verbs[i];
 	}
@@ -118,10 +116,10 @@ static const struct cli_verb *find_verb(const char *name)
 
 static int reject_verb(const char *name)
 {
-	const char *names[VERB_COUNT + 1] = { NULL };
+	const char *names[COUNT_OF(verbs) + 1] = { NULL };
 	struct cj_error err = { 0 };
 
-	for (size_t i = 0; i < VERB_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(verbs); i++)
 		names[i] = verbs[i].name;
 	const char *near = text_nearest(name, names), *habit = habit_for_verb(name);
 	cj_refuse(&err, "unknown verb '%s'", name);

@@ -35,8 +35,6 @@ static const struct own_option own_rows[] = {
 	  offsetof(struct wrap, cache) },
 };
 
-#define OWN_COUNT (sizeof(own_rows) / sizeof(own_rows[0]))
-
 /* Options of `run` that describe no jail, and are useful here. */
 static const char *const more_options[] = { "profile",   "env-file",  "file-text",   "args-json",
 					    "venv",      "project",   "json",        "result-fd",
@@ -58,7 +56,7 @@ static bool is_usable(const struct setting *s)
 int wrap_take(struct wrap *w, const char *const *args, struct arena *a, struct cj_error *err)
 {
 	const struct own_options own = {
-		.verb = "mcp wrap", .rows = own_rows, .count = OWN_COUNT, .out = w
+		.verb = "mcp wrap", .rows = own_rows, .count = COUNT_OF(own_rows), .out = w
 	};
 	struct own_rest rest = { 0 };
 
@@ -99,7 +97,7 @@ void wrap_print_help(void)
 	(void)printf("Usage: cejail mcp wrap [OPTION...] -- COMMAND [ARG...]\n\n"
 		     "Runs an MCP server of somebody else in a jail.  Its three streams are those "
 		     "of\n'cejail mcp wrap', and it ends with its client.\n\n");
-	own_options_print_help(own_rows, OWN_COUNT);
+	own_options_print_help(own_rows, COUNT_OF(own_rows));
 	(void)printf("\nOptions of 'cejail run':\n");
 	options_print_help(is_usable);
 	(void)printf("\nThe manual is cejail-mcp(1).\n");
@@ -119,7 +117,7 @@ const char *wrap_profile(const char *command)
 		return PROFILE_BASE; /* an image's own */
 	const char *name = paths_name(command);
 	size_t size = strcspn(name, "0123456789."); /* python3.11 */
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(known); i++)
 		if (strlen(known[i].name) == size && strncmp(known[i].name, name, size) == 0)
 			return known[i].profile;
 	return "shell";
@@ -209,7 +207,7 @@ static int make_cache(const char *home, const char *name, struct arena *a, const
 
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", home);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(parts); i++) {
 		path = arena_printf(a, "%s/%s", path, parts[i]);
 		if (!path)
 			return cj_fail(err, ENOMEM, "find the cache");
@@ -250,7 +248,7 @@ int wrap_apply(const struct wrap *w, const struct invocation *inv, struct config
 		return hint_cache(err);
 	}
 	log_debug("the server's packages are kept in '%s'", path);
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(variables); i++)
 		if (strings_add(&c->env, &c->arena, variables[i]) < 0)
 			return cj_fail(err, ENOMEM, "read the options");
 	/* "SRC:DST" of `path`: see paths_split(). */

@@ -118,12 +118,10 @@ static const struct profile_action {
 	  "check profile files and the seccomp files that they name" },
 };
 
-#define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
-
 static void print_usage(FILE *to)
 {
 	(void)fprintf(to, "Usage: cejail profile ACTION ...\n\n");
-	for (size_t i = 0; i < ACTION_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(actions); i++)
 		(void)fprintf(to, "  %-5s %-10s %s\n", actions[i].name, actions[i].arguments,
 			      actions[i].help);
 }
@@ -141,7 +139,7 @@ int profile_verb(const struct cli *cli)
 		print_usage(stdout);
 		return cli_finish(0);
 	}
-	for (size_t i = 0; i < ACTION_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(actions); i++) {
 		if (strcmp(name, actions[i].name) != 0)
 			continue;
 		struct cli rest = *cli;

@@ -61,7 +61,7 @@ static int check_alone(const struct cli_run *r, struct cj_error *err)
 		  "send it to the service: POST /v1/runs, see cejail-serve(8)" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		if (!rows[i].is_given)
 			continue;
 		cj_refuse(err, "'--request-fd' and '%s' exclude each other: %s", rows[i].other,

@@ -295,7 +295,7 @@ static struct remote *create(const struct remote_call *call, struct outcome *o,
 	r->request.end = on_answered;
 	r->request.watch = r->input.post.watch = WATCH_NULL;
 	r->line.max = ANSWER_MAX;
-	for (size_t i = 0; i < sizeof(r->readers) / sizeof(r->readers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(r->readers); i++)
 		r->readers[i] = (struct remote_reader){ .watch = WATCH_NULL, .of = r };
 	remote_output_open(r);
 	return r;

@@ -125,7 +125,7 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 	struct strings *lists[] = { &c->ro_binds, &c->binds, &c->overlays };
 	int rc = 0;
 
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lists); i++)
 		for (size_t k = 0; rc == 0 && k < lists[i]->count; k++)
 			rc = remote_request_make_absolute(&lists[i]->items[k], 0, false, &c->arena,
 							  err);

@@ -169,7 +169,7 @@ void remote_watch_readers(struct remote *r)
 			    delivery_hangup_fd(r->call->delivery) };
 	struct cj_error ignored = { 0 };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0 &&
 		    loop_watch(&r->loop, &r->readers[i].watch, fds[i], on_gone, &ignored) == 0)
 			loop_rewatch(&r->loop, &r->readers[i].watch, 0);

@@ -71,8 +71,6 @@ static const unsigned allowed[] = {
 #endif
 };
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 /* mknodat(dir, name, S_IFCHR | mode, 0): a whiteout, which needs no privilege either. */
 static const struct call_rule whiteouts[] = {
 	{ SYS_mknodat, { { CALL_LOW(2), S_IFMT, S_IFCHR }, { CALL_LOW(3), UINT32_MAX, 0 } } },
@@ -107,9 +105,9 @@ int image_confine(const struct image_confinement *c, struct cj_error *err)
 		return -err->code;
 	const struct call_list list = {
 		.allowed = allowed,
-		.nallowed = LENGTH(allowed),
+		.nallowed = COUNT_OF(allowed),
 		.rules = whiteouts,
-		.nrules = LENGTH(whiteouts),
+		.nrules = COUNT_OF(whiteouts),
 	};
 	return call_list_load(&list, "the unpacker", err);
 }

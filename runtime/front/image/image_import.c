@@ -34,7 +34,7 @@ static int make_store(struct image_store *out, struct cj_error *err)
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	if (image_store_open(&store, true, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(dirs); i++)
 		if (mkdirat(store.fd, dirs[i], 0700) < 0 && errno != EEXIST)
 			return cj_fail(err, errno, "create '%s/%s'", store.path, dirs[i]);
 	*out = store;
@@ -128,7 +128,7 @@ static int confine(struct image_job *job, int link_fd, struct cj_error *err)
 {
 	int fds[] = { job->answer_fd, job->work_fd, job->layers_fd, job->source_fd };
 	if (child_die_with_parent(link_fd, err) < 0 || child_null_streams(err) < 0 ||
-	    child_keep_only(fds, sizeof(fds) / sizeof(fds[0]), err) < 0)
+	    child_keep_only(fds, COUNT_OF(fds), err) < 0)
 		return -err->code;
 	job->answer_fd = fds[0];
 	job->work_fd = fds[1];

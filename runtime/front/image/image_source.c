@@ -39,7 +39,7 @@ static bool is_of_layout(const char *path)
 	static const char *const names[] = { "blobs", "index.json", "repositories", OCI_MARK,
 					     DOCKER_MARK };
 	size_t size = strcspn(path, "/");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (strlen(names[i]) == size && strncmp(path, names[i], size) == 0)
 			return true;
 	/* "SHA256/layer.tar", "SHA256.tar", "SHA256.json", "sha256:SHA256" */
@@ -88,7 +88,7 @@ static int kind_of_dir(int dir_fd, enum image_source_kind *out, struct cj_error 
 		enum image_source_kind kind;
 	} marks[] = { { OCI_MARK, IMAGE_SOURCE_OCI }, { DOCKER_MARK, IMAGE_SOURCE_DOCKER } };
 	*out = IMAGE_SOURCE_ROOT;
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(marks); i++) {
 		struct stat st;
 		if (fstatat(dir_fd, marks[i].name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 			*out = marks[i].kind;

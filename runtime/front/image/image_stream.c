@@ -234,7 +234,7 @@ static void hash_entry(struct image_stream *s, struct archive_entry *e)
 	const char *texts[] = { archive_entry_pathname(e), archive_entry_symlink(e),
 				archive_entry_hardlink(e) };
 	char numbers[96];
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		sha256_update(&s->plain_hash, texts[i] ? texts[i] : "",
 			      strlen(texts[i] ? texts[i] : "") + 1);
 	int used = snprintf(numbers, sizeof(numbers), "%o %lld %lld %ld", archive_entry_mode(e),

@@ -263,11 +263,11 @@ static const struct image_action {
 static void print_usage(FILE *to)
 {
 	(void)fprintf(to, "Usage: cejail image ACTION ...\n\n");
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(actions); i++)
 		(void)fprintf(to, "  %-6s %-13s  %s\n", actions[i].name, actions[i].arguments,
 			      actions[i].help);
 	(void)fprintf(to, "\nOptions of import:\n");
-	for (size_t i = 0; i < sizeof(import_rows) / sizeof(import_rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(import_rows); i++)
 		(void)fprintf(to, "  --%s %-*s  %s\n", import_rows[i].name,
 			      17 - (int)strlen(import_rows[i].name), import_rows[i].value,
 			      import_rows[i].help);
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		print_usage(stdout);
 		return finish(0);
 	}
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(actions); i++)
 		if (strcmp(actions[i].name, args[0]) == 0)
 			return actions[i].run(args + 1);
 	cj_refuse(&err, "unknown action '%s'", args[0]);

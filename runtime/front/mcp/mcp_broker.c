@@ -44,10 +44,9 @@ struct broker_child {
 static int read_options(const char *const *args, struct broker_options *o, int *out_fd,
 			struct cj_error *err)
 {
-	const struct own_options own = { .verb = "mcp broker",
-					 .rows = rows,
-					 .count = sizeof(rows) / sizeof(rows[0]),
-					 .out = o };
+	const struct own_options own = {
+		.verb = "mcp broker", .rows = rows, .count = COUNT_OF(rows), .out = o
+	};
 	uint64_t fd = 0;
 
 	while (*args) {

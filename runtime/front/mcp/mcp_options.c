@@ -38,8 +38,6 @@ static const struct own_option own_rows[] = {
 	{ "help", 0, NULL, "this text", offsetof(struct mcp_options, wants_help) },
 };
 
-#define OWN_COUNT (sizeof(own_rows) / sizeof(own_rows[0]))
-
 /* Options of `run` that describe no jail, and are useful here. */
 static const char *const run_options[] = { "profile", "remote", "env-file", "trace-file", NULL };
 
@@ -53,7 +51,7 @@ static int split(const char *const *args, struct mcp_options *o, const char ***o
 		 struct cj_error *err)
 {
 	const struct own_options own = {
-		.verb = "mcp", .rows = own_rows, .count = OWN_COUNT, .out = o
+		.verb = "mcp", .rows = own_rows, .count = COUNT_OF(own_rows), .out = o
 	};
 	struct own_rest rest = { 0 }, others = { 0 };
 
@@ -177,7 +175,7 @@ void mcp_options_print_help(void)
 		     "speaks the Model Context Protocol with it on standard input and output.\n"
 		     "'cejail mcp wrap' runs an MCP server of somebody else in a jail; see\n"
 		     "'cejail mcp wrap --help'.\n\n");
-	own_options_print_help(own_rows, OWN_COUNT);
+	own_options_print_help(own_rows, COUNT_OF(own_rows));
 	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower\n"
 		     "limits:\n");
 	options_print_help(is_usable);
@@ -319,7 +317,6 @@ static const struct mcp_host {
 	  "$CEJAIL_TOKEN" },
 	{ "zed", "settings.json of Zed", "context_servers", NULL, NULL, "url", "TOKEN" },
 };
-#define HOSTS (sizeof(hosts) / sizeof(hosts[0]))
 
 static void put_program(struct json_writer *w, const struct mcp_host *h, const char *program,
 			const char *const *args)
@@ -352,14 +349,14 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	const struct mcp_host *h = NULL;
 
-	for (size_t i = 0; i < HOSTS && !h; i++)
+	for (size_t i = 0; i < COUNT_OF(hosts) && !h; i++)
 		if (strcmp(hosts[i].name, o->host) == 0)
 			h = &hosts[i];
 	if (!h) {
 		char names[256] = "";
 		size_t size = 0;
 
-		for (size_t i = 0; i < HOSTS && size < sizeof(names); i++)
+		for (size_t i = 0; i < COUNT_OF(hosts) && size < sizeof(names); i++)
 			size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
 						 i > 0 ? ", " : "", hosts[i].name);
 		cj_refuse(err, "--print-config: '%s' is not known", o->host);

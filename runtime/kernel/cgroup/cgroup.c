@@ -114,7 +114,7 @@ static const struct enforcer {
 	[CGROUP_CPU] = { enforce_cpu, offsetof(struct cgroup_limits, millicpus) },
 	[CGROUP_PIDS] = { enforce_pids, offsetof(struct cgroup_limits, pids) },
 };
-static_assert(sizeof(enforcers) / sizeof(enforcers[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
+static_assert(COUNT_OF(enforcers) == CGROUP_CONTROLLER_COUNT, "a row each");
 
 /* An empty leaf of this name belongs to a dead jail and is replaced. */
 static int make_dir(int parent_fd, const char *name)

@@ -169,7 +169,7 @@ static bool look_option(const struct cgroup_host *host, const char *option,
 static bool is_marked(const char *path)
 {
 	static const char *const names[] = { "trusted.delegate", "user.delegate" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char value[4];
 		if (getxattr(path, names[i], value, sizeof(value)) == 1 && value[0] == '1')
 			return true;
@@ -180,7 +180,7 @@ static bool is_marked(const char *path)
 static bool is_writable(const char *path)
 {
 	static const char *const names[] = { "", "/cgroup.procs", "/cgroup.subtree_control" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char file[CGROUP_PATH_MAX + 64];
 		(void)snprintf(file, sizeof(file), "%s%s", path, names[i]);
 		if (faccessat(AT_FDCWD, file, W_OK, AT_EACCESS) < 0)
@@ -349,7 +349,6 @@ static const struct way {
 	{ "container", look_container, NULL },
 	{ "own", look_own, claim_own },
 };
-#define WAYS (sizeof(cgroup_parents) / sizeof(cgroup_parents[0]))
 
 static bool enable_or_vacate(struct cgroup_parent *out)
 {
@@ -445,7 +444,7 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 		return 0;
 
 	char obstacle[sizeof(out->why_not)] = ""; /* of the first that was found: it has a path */
-	for (size_t i = 1; i < WAYS && is_mounted && out->dir_fd < 0; i++)
+	for (size_t i = 1; i < COUNT_OF(cgroup_parents) && is_mounted && out->dir_fd < 0; i++)
 		if (!prepare(host, &cgroup_parents[i], NULL, id, out) && out->path[0] != '\0' &&
 		    obstacle[0] == '\0')
 			memcpy(obstacle, out->why_not, sizeof(obstacle));
@@ -460,7 +459,7 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 void cgroup_parent_claim(const struct cgroup_host *host, const char *id)
 {
 	bool is_found = host->mount.point[0] == '\0'; /* nothing to find */
-	for (size_t i = 1; i < WAYS && !is_found; i++) {
+	for (size_t i = 1; i < COUNT_OF(cgroup_parents) && !is_found; i++) {
 		auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
 		if (cgroup_parents[i].claim == claim_user_manager)
 			is_found = prepare(host, &cgroup_parents[i], NULL, id, &parent);
@@ -513,7 +512,8 @@ size_t cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
 	cgroup_host_read(&host);
 
 	size_t count = 0;
-	for (size_t i = 1; i < WAYS && count < max; i++) /* row 0 is the option */
+	for (size_t i = 1; i < COUNT_OF(cgroup_parents) && count < max;
+	     i++) /* row 0 is the option */
 		report_way(&host, &cgroup_parents[i], &out[count++]);
 	return count;
 }

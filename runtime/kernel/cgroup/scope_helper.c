@@ -56,7 +56,7 @@ struct scope_address scope_helper_address(bool is_system, size_t i)
 	if (!is_system)
 		return address_of_user(i);
 	struct scope_address out = { .is_bus = i == 1 };
-	if (i < sizeof(of_system) / sizeof(of_system[0]))
+	if (i < COUNT_OF(of_system))
 		put_unix(&out, of_system[i]);
 	return out;
 }

@@ -31,7 +31,7 @@ int sdbus_load(struct sdbus *out, struct cj_error *err)
 	if (!handle)
 		return cj_fail(err, ENOENT, "load 'libsystemd.so.0'");
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(symbols); i++) {
 		void *address = dlsym(handle, symbols[i].name);
 		if (!address)
 			return cj_fail(err, ENOENT, "find '%s' in 'libsystemd.so.0'",

@@ -33,8 +33,7 @@ const char *const refusal_texts[] = {
 	[REFUSAL_FILTER] = "an outer seccomp filter forbids it, as those of container engines do",
 	[REFUSAL_KERNEL] = "this kernel lacks the call",
 };
-static_assert(sizeof(refusal_texts) / sizeof(refusal_texts[0]) == REFUSAL_COUNT,
-	      "every refusal has a text");
+static_assert(COUNT_OF(refusal_texts) == REFUSAL_COUNT, "every refusal has a text");
 
 enum refusal refusal_classify(const struct refusal_facts *f)
 {
@@ -107,9 +106,9 @@ _Noreturn static void look_above_root(void)
 
 	if (chdir("/") < 0 || !look_here(&root))
 		_exit(0);
-	while (i < sizeof(places) / sizeof(places[0]) && chroot(places[i]) < 0)
+	while (i < COUNT_OF(places) && chroot(places[i]) < 0)
 		i++;
-	if (i == sizeof(places) / sizeof(places[0])) /* also without CAP_SYS_CHROOT */
+	if (i == COUNT_OF(places)) /* also without CAP_SYS_CHROOT */
 		_exit(0);
 	above = root;
 	do {

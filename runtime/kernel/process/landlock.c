@@ -165,7 +165,7 @@ static int allow_of(struct ruleset *set, const struct landlock_jail *jail, const
 
 static int allow_places(struct ruleset *set, const struct landlock_jail *jail, struct cj_error *err)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		if (allow_of(set, jail, places[i].path, places[i].access, err) < 0)
 			return -err->code;
 	for (size_t i = 0; i < jail->nplaces; i++)

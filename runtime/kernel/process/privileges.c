@@ -50,7 +50,7 @@ int privileges_limit_counts(struct cj_error *err)
 		{ "/proc/sys/user/max_inotify_instances", "16" },
 		{ "/proc/sys/user/max_inotify_watches", "8192" },
 	};
-	return fd_put_files(AT_FDCWD, counts, sizeof(counts) / sizeof(counts[0]), err);
+	return fd_put_files(AT_FDCWD, counts, COUNT_OF(counts), err);
 }
 
 int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err)
@@ -63,7 +63,7 @@ int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err)
 		{ "/proc/self/uid_map", uid_map },
 		{ "/proc/self/gid_map", gid_map },
 	};
-	return fd_put_files(AT_FDCWD, files, sizeof(files) / sizeof(files[0]), err);
+	return fd_put_files(AT_FDCWD, files, COUNT_OF(files), err);
 }
 
 int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err)

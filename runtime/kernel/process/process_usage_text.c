@@ -103,7 +103,7 @@ uint64_t process_usage_text_memory(const char *text)
 	static const char *const keys[] = { "RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:",
 					    "HugetlbPages:" };
 	size_t lines;
-	return sum_lines(text, keys, sizeof(keys) / sizeof(keys[0]), &lines);
+	return sum_lines(text, keys, COUNT_OF(keys), &lines);
 }
 
 uint64_t process_usage_text_shared(const char *status, const char *rollup)

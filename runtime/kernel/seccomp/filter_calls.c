@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Newer than the kernel headers of Debian 12. */
 #define NR_open_tree_attr 467
 

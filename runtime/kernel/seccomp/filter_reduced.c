@@ -49,8 +49,7 @@ static const struct {
 };
 /* clang-format on */
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define REFUSE(code)    (SECCOMP_RET_ERRNO | (uint32_t)(code))
+#define REFUSE(code) (SECCOMP_RET_ERRNO | (uint32_t)(code))
 
 #define TYPE_MASK 0xf /* SOCK_TYPE_MASK: the rest are flags */
 

@@ -42,8 +42,6 @@
 
 /* Names of refused calls: "mount", "socket(AF_ALG)". */
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 struct word {
 	uint64_t value;
 	const char *text;

@@ -18,10 +18,9 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define ERRNO_MAX       4095 /* the kernel clamps larger ones: seccomp(2), SECCOMP_RET_DATA */
-#define ARGS_MAX        6
-#define CALL_NAME_MAX   64 /* the longest call's name has 27 characters */
+#define ERRNO_MAX     4095 /* the kernel clamps larger ones: seccomp(2), SECCOMP_RET_DATA */
+#define ARGS_MAX      6
+#define CALL_NAME_MAX 64 /* the longest call's name has 27 characters */
 
 /* As the OCI specification, and as Go, and so Docker, call this architecture. */
 #if defined(__x86_64__)

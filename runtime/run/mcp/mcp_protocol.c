@@ -207,7 +207,7 @@ static const struct method methods[] = {
 /* NULL: there is none. */
 static const struct method *find_method(const char *name)
 {
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(methods); i++)
 		if (strcmp(methods[i].name, name) == 0)
 			return &methods[i];
 	return NULL;

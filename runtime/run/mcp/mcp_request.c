@@ -156,7 +156,7 @@ static int lower_network(struct call *c, const struct json_node *node, struct cj
 
 	if (check_none(c, node, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < sizeof(with_network) / sizeof(with_network[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(with_network); i++)
 		c->wanted[setting_by_key(with_network[i]) - settings] = false;
 	return want(c, "network.mode", "none", err);
 }
@@ -252,20 +252,19 @@ static const struct argument {
 	{ "base64", PUT, 0, JSON_STRING, .field = offsetof(struct call, base64) },
 	{ "executable", PUT, 0, JSON_BOOL, take_executable },
 };
-#define KNOWN (sizeof(known) / sizeof(known[0]))
 
 static int take_argument(struct call *c, const struct json_node *node, struct cj_error *err)
 {
 	const struct argument *a = NULL;
 
-	for (size_t i = 0; i < KNOWN && !a; i++)
+	for (size_t i = 0; i < COUNT_OF(known) && !a; i++)
 		if ((known[i].kinds & 1u << c->tool->kind) && strcmp(known[i].name, node->key) == 0)
 			a = &known[i];
 	if (!a) {
-		const char *names[KNOWN + 1] = { NULL };
+		const char *names[COUNT_OF(known) + 1] = { NULL };
 		size_t count = 0;
 
-		for (size_t i = 0; i < KNOWN; i++)
+		for (size_t i = 0; i < COUNT_OF(known); i++)
 			if (known[i].kinds & 1u << c->tool->kind)
 				names[count++] = known[i].name;
 		const char *near = has_settings(c->tool) ? text_nearest(node->key, names) : NULL;
@@ -294,12 +293,12 @@ static int take_arguments(struct call *c, const struct json_node *arguments, str
 		const char *one, *other;
 	} pairs[] = { { MCP_TOOL_SESSION_EXEC, "code", "command" },
 		      { MCP_TOOL_SESSION_PUT_FILE, "text", "base64" } };
-	for (size_t i = 0; i < KNOWN; i++)
+	for (size_t i = 0; i < COUNT_OF(known); i++)
 		if ((known[i].required & 1u << c->tool->kind) &&
 		    !mcp_member(arguments, known[i].name))
 			return cj_reject(err, "'%s' is missing%s", known[i].name,
 					 has_settings(c->tool) ? known[i].why : "");
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(pairs); i++)
 		if (pairs[i].kind == c->tool->kind &&
 		    !mcp_member(arguments, pairs[i].one) == !mcp_member(arguments, pairs[i].other))
 			return cj_reject(err, "give either '%s' or '%s'", pairs[i].one,
@@ -360,7 +359,7 @@ static int write_settings(struct call *c, const struct json_node *arguments, con
 		return -err->code;
 	/* After the arguments: the profile of the session is known then. */
 	mcp_tool_limits(c->tool, c->profile, &most);
-	for (size_t i = 0; i < KNOWN; i++)
+	for (size_t i = 0; i < COUNT_OF(known); i++)
 		if (known[i].setting && mcp_member(arguments, known[i].name) &&
 		    rights_validate_within(&most, &c->config, known[i].setting, known[i].name,
 					   err) < 0)

@@ -131,7 +131,7 @@ static bool says_no_network(const struct json_node *stream)
 					     "Network unreachable" };
 	const char *text = mcp_text(stream, "text");
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(words); i++)
 		if (strstr(text, words[i]))
 			return true;
 	return false;

@@ -142,7 +142,7 @@ static int put_tool(struct json_writer *w, struct json_template *template, const
 	};
 
 	template->values = values;
-	template->nvalues = sizeof(values) / sizeof(values[0]);
+	template->nvalues = COUNT_OF(values);
 	return json_template_write(w, template, kind_names[t->kind], err);
 }
 
@@ -176,7 +176,7 @@ bool mcp_profiles_has_uplink(const struct config *c)
 	static const enum uplink_kind kinds[] = { UPLINK_HOST, UPLINK_PASTA, UPLINK_SLIRP4NETNS };
 	struct cj_error unavailable = { 0 };
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
 		if ((c->uplink == UPLINK_AUTO || c->uplink == kinds[i]) &&
 		    uplink_probe(kinds[i], NULL, &unavailable) == 0)
 			return true;

@@ -6,8 +6,6 @@
 
 #include "runtime/base/text.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 struct habit {
 	const char *name, *answer;
 };
@@ -53,12 +51,12 @@ static const char *find_answer(const struct habit *table, size_t n, const char *
 
 const char *habit_for_option(const char *named)
 {
-	return find_answer(option_habits, LENGTH(option_habits), named);
+	return find_answer(option_habits, COUNT_OF(option_habits), named);
 }
 
 const char *habit_for_verb(const char *verb)
 {
-	return find_answer(verb_habits, LENGTH(verb_habits), verb);
+	return find_answer(verb_habits, COUNT_OF(verb_habits), verb);
 }
 
 /* "8080:80" */

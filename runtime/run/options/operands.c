@@ -23,7 +23,7 @@ bool operands_is_command(const char *word)
 {
 	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
 
-	for (size_t i = 0; !strchr(word, '/') && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; !strchr(word, '/') && i < COUNT_OF(places); i++) {
 		char path[PATH_MAX];
 		int size = snprintf(path, sizeof(path), "%s/%s", places[i], word);
 		if (size > 0 && (size_t)size < sizeof(path) && access(path, X_OK) == 0)

@@ -53,7 +53,7 @@ static int check_calls(const struct config *c, struct cj_error *err)
 	int fd = c->calls_fd, type = 0;
 	socklen_t size = sizeof(type), any = 0;
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(others); i++)
 		if (others[i].fd == fd)
 			return cj_reject(err, "--calls-fd and %s are the same descriptor %d",
 					 others[i].option, fd);
@@ -124,7 +124,7 @@ int delivery_send_text(struct delivery *d, const char *text, size_t size, struct
 		(void)!cj_wrap(&errors[2], "--json");
 	/* last: it may wait for its reader */
 	(void)!events_finish(&d->events, text, size, &errors[3]);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(errors); i++) {
 		*err = errors[i];
 		if (err->code != 0)
 			break;

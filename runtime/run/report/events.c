@@ -210,7 +210,7 @@ static int queue_call(struct events *e, struct json_writer *w, const struct jail
 		{ call->arguments, call->arguments_size },
 		{ "}\n", 2 },
 	};
-	return byte_queue_add_all(&e->queue, line, sizeof(line) / sizeof(line[0]));
+	return byte_queue_add_all(&e->queue, line, COUNT_OF(line));
 }
 
 bool events_add_call(struct events *e, const struct jail_call *call, bool with_arguments)

@@ -191,7 +191,7 @@ static void put_counts(struct json_writer *w, const struct spans *s, const struc
 		{ "cejail.calls_left_out", s->left_out > 0, s->left_out },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (rows[i].is_known) {
 			open_attribute(w, rows[i].key);
 			put_u64_text(w, "intValue", rows[i].value);

@@ -280,11 +280,10 @@ static const struct own_key {
 	{ EXEC, { "open_stdin", JSON_TAKES_BOOL, .set = json_set_bool, AT(open_stdin) } },
 };
 #undef AT
-#define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
 const char *request_own_key(size_t i)
 {
-	return i < OWN_KEYS ? own_keys[i].key.name : NULL;
+	return i < COUNT_OF(own_keys) ? own_keys[i].key.name : NULL;
 }
 
 static bool has_key(const struct own_key *own, enum request_kind kind)
@@ -294,7 +293,7 @@ static bool has_key(const struct own_key *own, enum request_kind kind)
 
 static const struct json_key *own_key_of(const char *name, enum request_kind kind)
 {
-	for (size_t i = 0; i < OWN_KEYS; i++)
+	for (size_t i = 0; i < COUNT_OF(own_keys); i++)
 		if (has_key(&own_keys[i], kind) && strcmp(own_keys[i].key.name, name) == 0)
 			return &own_keys[i].key;
 	return NULL;
@@ -317,9 +316,9 @@ enum request_fit request_fit_of(const struct setting *s)
 /* The nearest that may stand in a request; NULL: none is near. */
 static const char *suggest_key(const char *key, enum request_kind kind)
 {
-	const char *names[OWN_KEYS + 2] = { NULL };
+	const char *names[COUNT_OF(own_keys) + 2] = { NULL };
 	size_t count = 0;
-	for (size_t i = 0; i < OWN_KEYS; i++)
+	for (size_t i = 0; i < COUNT_OF(own_keys); i++)
 		if (has_key(&own_keys[i], kind))
 			names[count++] = own_keys[i].key.name;
 

@@ -9,8 +9,6 @@
 #include "profiles/setting_types.h"
 #include "runtime/base/text.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 bool rights_has_profile(const struct rights *r, const char *profile)
 {
 	return r->profiles.count == 0 || strings_has(&r->profiles, profile);
@@ -335,12 +333,12 @@ static const struct right_rule rules[] = {
 
 const char *rights_key(size_t i)
 {
-	return i < LENGTH(rules) ? rules[i].key : NULL;
+	return i < COUNT_OF(rules) ? rules[i].key : NULL;
 }
 
 static const struct right_rule *find_rule(const char *key)
 {
-	for (size_t i = 0; i < LENGTH(rules); i++)
+	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (strcmp(rules[i].key, key) == 0)
 			return &rules[i];
 	return NULL;
@@ -359,7 +357,7 @@ int rights_validate(const struct rights *r, const struct config *asked,
 	const struct validation v = { r, asked, profile, &made };
 	int rc = 0;
 
-	for (size_t i = 0; i < LENGTH(rules) && rc == 0; i++)
+	for (size_t i = 0; i < COUNT_OF(rules) && rc == 0; i++)
 		if (rules[i].validate)
 			rc = rules[i].validate(&v, &rules[i], err);
 	if (rc == 0)
@@ -391,7 +389,7 @@ int rights_validate_within(const struct ceilings *most, const struct config *ask
 int rights_validate_kept(const struct config *asked, const struct config *before,
 			 struct cj_error *err)
 {
-	for (size_t i = 0; i < LENGTH(rules); i++) {
+	for (size_t i = 0; i < COUNT_OF(rules); i++) {
 		const struct right_rule *rule = &rules[i];
 		if (!rule->is_kept || rule->is_kept(asked, before))
 			continue;
@@ -409,7 +407,7 @@ int rights_validate_kept(const struct config *asked, const struct config *before
 void rights_ceilings_of(const struct config *c, struct ceilings *out)
 {
 	*out = (struct ceilings){ 0 };
-	for (size_t i = 0; i < LENGTH(rules); i++) {
+	for (size_t i = 0; i < COUNT_OF(rules); i++) {
 		const struct right_rule *rule = &rules[i];
 		if (rule->has_ceiling)
 			put_number(out, rule->ceiling_at, limit_at(c, rule));
@@ -418,7 +416,7 @@ void rights_ceilings_of(const struct config *c, struct ceilings *out)
 
 void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, bool to_lowest)
 {
-	for (size_t i = 0; i < LENGTH(rules); i++) {
+	for (size_t i = 0; i < COUNT_OF(rules); i++) {
 		const struct right_rule *rule = &rules[i];
 		if (!rule->has_ceiling)
 			continue;
@@ -431,7 +429,7 @@ void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, 
 
 void rights_clamp_apply(const struct rights_clamp *clamp, struct config *c)
 {
-	for (size_t i = 0; i < LENGTH(rules); i++) {
+	for (size_t i = 0; i < COUNT_OF(rules); i++) {
 		const struct right_rule *rule = &rules[i];
 		uint64_t ceiling = rule->has_ceiling ? number_at(&clamp->ceilings, rule->ceiling_at)
 						     : 0;
@@ -448,7 +446,7 @@ void rights_clamp_list_shape(const struct rights_clamp *clamp,
 	size_t used = 0;
 
 	out[0] = '\0';
-	for (size_t i = 0; i < LENGTH(rules); i++)
+	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].is_shape && number_at(&clamp->ceilings, rules[i].ceiling_at) > 0)
 			used += (size_t)snprintf(out + used, RIGHTS_CLAMP_LIST_MAX - used, "%s%s",
 						 used > 0 ? ", " : "", rules[i].key);

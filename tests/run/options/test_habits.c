@@ -30,8 +30,8 @@ static void check_is_found(const char *word, const char *answer)
 static void every_word_has_one_answer(void **state)
 {
 	(void)state;
-	for_each_habit(option_habits, LENGTH(option_habits), check_is_found);
-	for_each_habit(verb_habits, LENGTH(verb_habits), check_is_found);
+	for_each_habit(option_habits, COUNT_OF(option_habits), check_is_found);
+	for_each_habit(verb_habits, COUNT_OF(verb_habits), check_is_found);
 }
 
 static void check_is_foreign(const char *word, const char *answer)
@@ -46,7 +46,7 @@ static void check_is_foreign(const char *word, const char *answer)
 static void no_option_of_ours_is_a_habit(void **state)
 {
 	(void)state;
-	for_each_habit(option_habits, LENGTH(option_habits), check_is_foreign);
+	for_each_habit(option_habits, COUNT_OF(option_habits), check_is_foreign);
 }
 
 /* Every "--word" of an answer can be written. */
@@ -68,14 +68,14 @@ static void check_answer(const char *word, const char *answer)
 static void every_answer_names_existing_options(void **state)
 {
 	(void)state;
-	for_each_habit(option_habits, LENGTH(option_habits), check_answer);
-	for_each_habit(verb_habits, LENGTH(verb_habits), check_answer);
+	for_each_habit(option_habits, COUNT_OF(option_habits), check_answer);
+	for_each_habit(verb_habits, COUNT_OF(verb_habits), check_answer);
 }
 
 static void every_answer_has_one_of_three_beginnings(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < LENGTH(option_habits); i++) {
+	for (size_t i = 0; i < COUNT_OF(option_habits); i++) {
 		const char *answer = option_habits[i].answer;
 		assert_true(strncmp(answer, "write ", 6) == 0 ||
 			    strncmp(answer, "not needed: ", 12) == 0 ||
@@ -100,7 +100,7 @@ static void values_of_other_programs_are_recognised(void **state)
 	(void)state;
 
 	assert_non_null(habit_for_value("profile", "8080:80"));
-	for (size_t i = 0; i < LENGTH(profiles); i++)
+	for (size_t i = 0; i < COUNT_OF(profiles); i++)
 		assert_null(habit_for_value("profile", profiles[i]));
 	assert_non_null(habit_for_value("network", "host"));
 	assert_non_null(habit_for_value("network", "bridge"));

@@ -43,7 +43,7 @@ static const struct own_option kill_rows[] = {
 	HELP_ROW,
 };
 
-#define ROWS(table)  .rows = (table), .nrows = sizeof(table) / sizeof((table)[0])
+#define ROWS(table)  .rows = (table), .nrows = COUNT_OF(table)
 #define ANY_OPERANDS SIZE_MAX
 #define PLAIN        cli_session_find_service, session_options_of_verb, ROWS(plain_rows)
 
@@ -95,8 +95,6 @@ static const struct session_verb {
 	  cli_session_socket, cli_session_start_service, session_options_of_verb, ROWS(plain_rows) },
 };
 /* clang-format on */
-
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
 static int take_options(const struct session_verb *v, struct session_call *c,
 			const char *const **next, struct cj_error *err)
@@ -206,10 +204,10 @@ static int call(const struct session_verb *v, struct session_call *c)
 
 static int reject_verb(const char *name)
 {
-	const char *names[VERB_COUNT + 1] = { NULL };
+	const char *names[COUNT_OF(verbs) + 1] = { NULL };
 	struct cj_error err = { 0 };
 
-	for (size_t i = 0; i < VERB_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(verbs); i++)
 		names[i] = verbs[i].name;
 	const char *near = text_nearest(name, names);
 	cj_refuse(&err, "unknown verb '%s' of 'cejail session'", name);
@@ -236,14 +234,14 @@ int cli_session(const struct cli *cli)
 		    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
 		    "A session is a jail that runs several programs. Its files and background processes\n"
 		    "stay until it ends.\n\n");
-		for (size_t i = 0; i < VERB_COUNT; i++)
+		for (size_t i = 0; i < COUNT_OF(verbs); i++)
 			(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
 		(void)printf(
 		    "\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
 		    "cejail-session(1).\n");
 		return cli_finish(0);
 	}
-	for (size_t i = 0; i < VERB_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(verbs); i++) {
 		if (strcmp(verbs[i].name, name) != 0)
 			continue;
 		struct session_call c = { .cli = cli, .verb = text };

@@ -79,7 +79,7 @@ static bool start_unit(void)
 		struct cj_error ignored = { 0 };
 		if (child_null_streams(&ignored) < 0)
 			_exit(1);
-		for (size_t i = 0; i < sizeof(systemctls) / sizeof(systemctls[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(systemctls); i++)
 			(void)execv(systemctls[i], (char *const *)args);
 		_exit(1);
 	}

@@ -200,7 +200,7 @@ static void print_entry(const struct json_node *entry)
 	const char *type = json_get_text(entry, "type");
 	char letter = '?';
 
-	for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; type && i < COUNT_OF(types); i++)
 		if (strcmp(types[i].type, type) == 0)
 			letter = types[i].letter;
 	const char *mtime = json_get_text(entry, "mtime");

@@ -145,10 +145,9 @@ int cli_session_list(struct session_call *c, struct cj_error *err)
 	if (c->json)
 		return cli_session_print_json(answer, err);
 	if (of_session)
-		print_rows(exec_columns, sizeof(exec_columns) / sizeof(exec_columns[0]), list);
+		print_rows(exec_columns, COUNT_OF(exec_columns), list);
 	else
-		print_rows(session_columns, sizeof(session_columns) / sizeof(session_columns[0]),
-			   list);
+		print_rows(session_columns, COUNT_OF(session_columns), list);
 	return 0;
 }
 

@@ -103,7 +103,7 @@ static void put_tool(struct json_writer *w, const char *full_name, const struct 
 
 	json_open_object(w);
 	json_member_text(w, "name", full_name);
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(kept); i++) {
 		const struct json_node *value = json_get_typed(node, kept[i].key, kept[i].type);
 		if (value)
 			json_member_node(w, kept[i].key, value);

@@ -94,7 +94,7 @@ static bool is_own_header(const char *name)
 	static const char *const own[] = { "Host", "Content-Length", "Transfer-Encoding",
 					   "Connection", "Mcp-Session-Id" };
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own); i++)
 		if (strcasecmp(own[i], name) == 0)
 			return true;
 	return false;
@@ -300,7 +300,7 @@ static const struct json_key server_keys[] = {
 
 static const struct json_record server_table = {
 	.keys = server_keys,
-	.count = sizeof(server_keys) / sizeof(server_keys[0]),
+	.count = COUNT_OF(server_keys),
 	.name = "the server",
 	.check = check_server,
 };

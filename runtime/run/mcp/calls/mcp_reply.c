@@ -69,7 +69,7 @@ static const char *find_next_step(const struct json_node *error, const char *mes
 {
 	const char *code = json_get_text(error, "code"), *hint = json_get_text(error, "hint");
 
-	for (size_t i = 0; code && i < sizeof(next_steps) / sizeof(next_steps[0]); i++)
+	for (size_t i = 0; code && i < COUNT_OF(next_steps); i++)
 		if (strcmp(next_steps[i].code, code) == 0 && strstr(message, next_steps[i].message))
 			return next_steps[i].words;
 	bool is_for_programs =

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this project does not use.  Given to the compiler with -include, after
- * the system headers that declare these names: it says no, not the reviewer.
+ * prelude - what each source has before its first line: given to the compiler with -include.
+ *
+ * What this project does not use is poisoned, after the system headers that declare these names:
+ * the compiler says no, not the reviewer.
  */
 #pragma once
 
@@ -9,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The items of an array, not of a pointer. */
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* macros of <stdio.h> when clang fortifies, and a macro can't be poisoned */
 #undef sprintf

@@ -77,8 +77,7 @@ static int no_memory(const struct json_reader *in, struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read '%s'", in->file);
 }
 
-static int read_value(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(value)
 {
 	if (k->types != JSON_TAKES_ANY && !(k->types & (1u << node->type)))
 		return reject_type(in, k, node, err);
@@ -99,7 +98,7 @@ int json_key_read(const struct json_reader *in, const struct json_key *k,
 	if (node->type == JSON_NULL && (k->types & JSON_NULL_IS_ABSENT))
 		return 0;
 	if (!k->is_list)
-		return read_value(in, k, node, record, err);
+		return json_read_value(in, k, node, record, err);
 	if (node->type != JSON_ARRAY)
 		return reject_type(in, k, node, err);
 	if (!node->child && k->if_empty)
@@ -109,7 +108,7 @@ int json_key_read(const struct json_reader *in, const struct json_key *k,
 		*(struct strings *)json_field(k, record) = (struct strings){ 0 };
 	int rc = 0;
 	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		rc = read_value(in, k, n, record, err);
+		rc = json_read_value(in, k, n, record, err);
 	return rc;
 }
 
@@ -172,8 +171,7 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
 	return rc == 0 && table->check ? table->check(in, node, record, err) : rc;
 }
 
-int json_read_record(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+JSON_READER(record)
 {
 	const struct json_reader below = json_below(in, k->name);
 	return json_record_read(&below, node, k->detail, json_field(k, record), err);
@@ -360,8 +358,7 @@ static int check_blob(const struct json_reader *in, const struct json_key *k,
 }
 
 /* No more is decoded than may be. */
-int json_read_base64(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+JSON_READER(base64)
 {
 	size_t size = strlen(node->text), room = TEXT_BASE64_ROOM(size);
 	struct blob blob = { 0 };
@@ -387,8 +384,7 @@ int json_read_base64(const struct json_reader *in, const struct json_key *k,
 	return rc;
 }
 
-int json_read_blob(const struct json_reader *in, const struct json_key *k,
-		   const struct json_node *node, void *record, struct cj_error *err)
+JSON_READER(blob)
 {
 	const struct json_node *inner = node->type == JSON_OBJECT ? node->child : NULL;
 

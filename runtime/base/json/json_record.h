@@ -78,6 +78,24 @@ struct json_record {
 		(table), COUNT_OF(table), (called)                                                 \
 	}
 
+/* Heads of functions, which need not use each parameter. */
+#define JSON_UNUSED __attribute__((unused))
+#define JSON_SETTER(type)                                                                          \
+	int json_set_##type(JSON_UNUSED const struct json_reader *in,                              \
+			    JSON_UNUSED const struct json_key *k, JSON_UNUSED const char *text,    \
+			    JSON_UNUSED void *record, JSON_UNUSED struct cj_error *err)
+#define JSON_READER(type)                                                                          \
+	int json_read_##type(JSON_UNUSED const struct json_reader *in,                             \
+			     JSON_UNUSED const struct json_key *k,                                 \
+			     JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,   \
+			     JSON_UNUSED struct cj_error *err)
+#define JSON_CHECK(type)                                                                           \
+	int json_check_##type(JSON_UNUSED const struct json_reader *in,                            \
+			      JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,  \
+			      JSON_UNUSED struct cj_error *err)
+#define JSON_WRITER(type)                                                                          \
+	void json_write_##type(struct json_writer *w, const struct json_key *k, const void *record)
+
 /*
  * json_record_read - the members of `node` into *record, which has its defaults already.
  *
@@ -88,15 +106,12 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
 
 /* A row's `read`: an object whose keys are the struct json_record at `detail`, into the struct at
  * `offset`. */
-int json_read_record(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err);
+JSON_READER(record);
 
 /* Likewise an item of a list: one more struct, zeroed before.  The field points to the first. */
-int json_read_item(const struct json_reader *in, const struct json_key *k,
-		   const struct json_node *node, void *record, struct cj_error *err);
+JSON_READER(item);
 /* Likewise an object of any names and such structs, which begin with their name. */
-int json_read_named(const struct json_reader *in, const struct json_key *k,
-		    const struct json_node *node, void *record, struct cj_error *err);
+JSON_READER(named);
 
 /* One more zeroed item for the array of a field; NULL: no memory. */
 void *json_add_item(const struct json_reader *in, const struct json_key *k, size_t size,
@@ -123,24 +138,6 @@ static inline void *json_field(const struct json_key *k, void *record)
 	return (char *)record + k->offset;
 }
 
-/* Heads of functions, which need not use each parameter. */
-#define JSON_UNUSED __attribute__((unused))
-#define JSON_SETTER(type)                                                                          \
-	int json_set_##type(JSON_UNUSED const struct json_reader *in,                              \
-			    JSON_UNUSED const struct json_key *k, JSON_UNUSED const char *text,    \
-			    JSON_UNUSED void *record, JSON_UNUSED struct cj_error *err)
-#define JSON_READER(type)                                                                          \
-	int json_read_##type(JSON_UNUSED const struct json_reader *in,                             \
-			     JSON_UNUSED const struct json_key *k,                                 \
-			     JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,   \
-			     JSON_UNUSED struct cj_error *err)
-#define JSON_CHECK(type)                                                                           \
-	int json_check_##type(JSON_UNUSED const struct json_reader *in,                            \
-			      JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,  \
-			      JSON_UNUSED struct cj_error *err)
-#define JSON_WRITER(type)                                                                          \
-	void json_write_##type(struct json_writer *w, const struct json_key *k, const void *record)
-
 JSON_SETTER(u64);
 JSON_SETTER(known_u64); /* NULL is no value */
 JSON_SETTER(int);       /* or unsigned; NULL is -1 */
@@ -161,8 +158,6 @@ JSON_WRITER(name);
 
 /* Bytes of any kind: at least `min`, at most `max` (EFBIG).  Here max 0 allows none: a limit
  * that was forgotten refuses. */
-int json_read_base64(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err);
+JSON_READER(base64);
 /* "text", or {"base64": "..."}. */
-int json_read_blob(const struct json_reader *in, const struct json_key *k,
-		   const struct json_node *node, void *record, struct cj_error *err);
+JSON_READER(blob);

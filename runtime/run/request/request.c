@@ -21,16 +21,14 @@
 
 #define NAME "request" /* in messages, where a file's path would stand */
 
-static int set_profile(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(profile)
 {
 	if (!is_name(text))
 		return cj_reject(err, "'%.64s' is not a profile's name (a-z 0-9 _ -)", text);
 	return json_set_string(in, k, text, record, err);
 }
 
-static int set_run_id(const struct json_reader *in, const struct json_key *k, const char *text,
-		      void *record, struct cj_error *err)
+static JSON_SETTER(run_id)
 {
 	const struct setting *id = setting_by_option("id");
 	struct config scratch;
@@ -42,8 +40,7 @@ static int set_run_id(const struct json_reader *in, const struct json_key *k, co
 }
 
 /* k->detail: where struct request_caps has the cap.  "base64" is that text alone. */
-static int read_capped(const struct json_reader *in, const struct json_key *k,
-		       const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(capped)
 {
 	struct json_key capped = *k;
 
@@ -54,13 +51,12 @@ static int read_capped(const struct json_reader *in, const struct json_key *k,
 }
 
 #define CAP(field)                                                                                 \
-	.read = read_capped, .detail = &(const size_t)                                             \
+	.read = json_read_capped, .detail = &(const size_t)                                        \
 	{                                                                                          \
 		offsetof(struct request_caps, field)                                               \
 	}
 
-static int set_command(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(command)
 {
 	struct request *r = record;
 
@@ -88,15 +84,13 @@ static int read_json(const struct json_reader *in, const struct json_key *k,
 	return *out ? 0 : cj_fail(err, ENOMEM, "read the request");
 }
 
-static int read_args_json(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(args_json)
 {
 	struct request *r = record;
 	return read_json(in, k, node, ARGS_JSON_MAX, &r->args_json, err);
 }
 
-static int read_tools(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(tools)
 {
 	struct request *r = record;
 	struct tool_list tools;
@@ -110,17 +104,13 @@ static int read_tools(const struct json_reader *in, const struct json_key *k,
 	return read_json(in, k, node, JSON_BYTES_MAX, &r->tools_json, err);
 }
 
-static int set_time(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(time)
 {
-	(void)in;
 	return parse_duration(text, json_field(k, record), err);
 }
 
-static int set_context(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(context)
 {
-	(void)in;
 	bool is_repl = strcmp(text, "repl") == 0;
 
 	if (!is_repl && strcmp(text, "none") != 0)
@@ -130,8 +120,7 @@ static int set_context(const struct json_reader *in, const struct json_key *k, c
 }
 
 /* true and "inline" are the same; "changed" has the same limit. */
-static int read_artifacts(const struct json_reader *in, const struct json_key *k,
-			  const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(artifacts)
 {
 	struct request *r = record;
 	bool is_changed = node->type == JSON_STRING && strcmp(node->text, "changed") == 0;
@@ -155,8 +144,7 @@ struct file_draft {
 	bool is_executable;
 };
 
-static int set_path(const struct json_reader *in, const struct json_key *k, const char *text,
-		    void *record, struct cj_error *err)
+static JSON_SETTER(path)
 {
 	const char **path = json_field(k, record);
 	int rc = paths_target(text, in->arena, path, err);
@@ -167,7 +155,7 @@ static int set_path(const struct json_reader *in, const struct json_key *k, cons
 
 #define AT(field) .offset = offsetof(struct file_draft, field)
 static const struct json_key file_keys[] = {
-	{ "path", JSON_TAKES_STRING, .is_required = true, .set = set_path, AT(path) },
+	{ "path", JSON_TAKES_STRING, .is_required = true, .set = json_set_path, AT(path) },
 	{ "text", JSON_TAKES_STRING, CAP(file_bytes), AT(text) },
 	{ "base64", JSON_TAKES_STRING, CAP(file_bytes), AT(base64) },
 	{ "executable", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_executable) },
@@ -175,8 +163,7 @@ static const struct json_key file_keys[] = {
 #undef AT
 static const struct json_record file_record = JSON_RECORD(file_keys, "a file");
 
-static int read_file(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(file)
 {
 	struct request *r = record;
 	struct file_draft draft = { .path = NULL };
@@ -259,21 +246,21 @@ static const struct own_key {
 	unsigned kinds; /* that have it */
 	struct json_key key;
 } own_keys[] = {
-	{ RUN | SESSION | EXEC, { "profile", STRING, .set = set_profile, AT(profile) } },
-	{ RUN | EXEC, { "id", STRING, .set = set_run_id, AT(id) } },
+	{ RUN | SESSION | EXEC, { "profile", STRING, .set = json_set_profile, AT(profile) } },
+	{ RUN | EXEC, { "id", STRING, .set = json_set_run_id, AT(id) } },
 	{ RUN | EXEC, { "code", CAP(code_bytes), AT(code) } },
 	{ RUN | EXEC,
 	  { "command", STRING, .is_list = true, .if_empty = "it begins with the program",
-	    .set = set_command, AT(args) } },
+	    .set = json_set_command, AT(args) } },
 	{ RUN | EXEC, { "args", STRING, .is_list = true, .set = json_set_strings, AT(args) } },
-	{ RUN | EXEC, { "args_json", .read = read_args_json } },
-	{ RUN | SESSION | EXEC, { "tools", .read = read_tools } },
+	{ RUN | EXEC, { "args_json", .read = json_read_args_json } },
+	{ RUN | SESSION | EXEC, { "tools", .read = json_read_tools } },
 	{ RUN | EXEC, { "stdin", CAP(stdin_bytes), AT(stdin_bytes) } },
-	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file } },
-	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = read_artifacts } },
-	{ SESSION, { "context", STRING, .set = set_context, AT(wants_repl) } },
-	{ SESSION, { "lease", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(lease_ms) } },
-	{ SESSION, { "idle", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(idle_ms) } },
+	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = json_read_file } },
+	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = json_read_artifacts } },
+	{ SESSION, { "context", STRING, .set = json_set_context, AT(wants_repl) } },
+	{ SESSION, { "lease", JSON_TAKES_NUMBER | STRING, .set = json_set_time, AT(lease_ms) } },
+	{ SESSION, { "idle", JSON_TAKES_NUMBER | STRING, .set = json_set_time, AT(idle_ms) } },
 	{ SESSION, { "renew_on_use", JSON_TAKES_BOOL, .set = json_set_bool, AT(renew_on_use) } },
 	{ EXEC, { "detach", JSON_TAKES_BOOL, .set = json_set_bool, AT(detach) } },
 	{ EXEC, { "interrupt", JSON_TAKES_BOOL, .set = json_set_bool, AT(interrupt) } },

@@ -110,8 +110,7 @@ static bool is_header_value(const char *text)
 }
 
 /* An object of strings: "NAME=VALUE" or, with a `detail`, "Name: value". */
-static int read_pairs(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(pairs)
 {
 	bool is_header = k->detail != NULL;
 
@@ -141,8 +140,7 @@ static int read_pairs(const struct json_reader *in, const struct json_key *k,
 }
 
 /* The option of `cejail mcp wrap` that has the name of the key; wrap itself checks --cache. */
-static int read_option(const struct json_reader *in, const struct json_key *k,
-		       const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(option)
 {
 	const struct setting *setting = setting_by_option(k->name);
 	const bool is_flag = node->type == JSON_BOOL;
@@ -165,8 +163,7 @@ static int read_option(const struct json_reader *in, const struct json_key *k,
 	return strings_add(&s->jail, in->arena, option) == 0 ? 0 : no_memory(err);
 }
 
-static int set_pattern(const struct json_reader *in, const struct json_key *k, const char *text,
-		       void *record, struct cj_error *err)
+static JSON_SETTER(pattern)
 {
 	if (!tool_choice_is_pattern(text))
 		return cj_reject(err,
@@ -237,8 +234,7 @@ static int check_server(const struct json_reader *in, const struct json_node *no
 	return 0;
 }
 
-static int set_url(const struct json_reader *in, const struct json_key *k, const char *text,
-		   void *record, struct cj_error *err)
+static JSON_SETTER(url)
 {
 	struct server_address address;
 
@@ -251,7 +247,7 @@ static int set_url(const struct json_reader *in, const struct json_key *k, const
 #define TEXT(field) JSON_TAKES_STRING, .set = json_set_string, .min = 1, .max = TEXT_MAX, AT(field)
 #define LIST(how)   JSON_TAKES_STRING, .is_list = true, .set = (how)
 
-#define OPTION  .read = read_option
+#define OPTION  .read = json_read_option
 #define OPTIONS JSON_TAKES_STRING, .is_list = true, OPTION
 static const struct json_key jail_keys[] = {
 	{ "profile", JSON_TAKES_STRING, OPTION },
@@ -273,8 +269,7 @@ static const struct json_key jail_keys[] = {
 };
 static const struct json_record jail_table = JSON_RECORD(jail_keys, "the jail");
 
-static int read_jail(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(jail)
 {
 	const struct json_reader below = json_below(in, k->name);
 	struct server_spec *s = record;
@@ -286,16 +281,16 @@ static int read_jail(const struct json_reader *in, const struct json_key *k,
 static const struct json_key server_keys[] = {
 	{ "command", TEXT(command) },
 	{ "args", LIST(json_set_strings), .max = ENV_MAX, AT(args) },
-	{ "env", JSON_TAKES_OBJECT, .read = read_pairs, AT(env) },
+	{ "env", JSON_TAKES_OBJECT, .read = json_read_pairs, AT(env) },
 	{ "cwd", TEXT(cwd) },
-	{ "url", JSON_TAKES_STRING, .set = set_url, .min = 1, .max = TEXT_MAX, AT(url) },
-	{ "headers", JSON_TAKES_OBJECT, .read = read_pairs, .detail = "header", AT(headers) },
+	{ "url", JSON_TAKES_STRING, .set = json_set_url, .min = 1, .max = TEXT_MAX, AT(url) },
+	{ "headers", JSON_TAKES_OBJECT, .read = json_read_pairs, .detail = "header", AT(headers) },
 	{ "type", TEXT(type) },
-	{ "allow", LIST(set_pattern), .min = 1, .max = TOOL_CHOICE_PATTERN_MAX, AT(allow) },
-	{ "deny", LIST(set_pattern), .min = 1, .max = TOOL_CHOICE_PATTERN_MAX, AT(deny) },
+	{ "allow", LIST(json_set_pattern), .min = 1, .max = TOOL_CHOICE_PATTERN_MAX, AT(allow) },
+	{ "deny", LIST(json_set_pattern), .min = 1, .max = TOOL_CHOICE_PATTERN_MAX, AT(deny) },
 	{ "timeout", JSON_TAKES_STRING | JSON_TAKES_NUMBER, .set = json_set_duration,
 	  .max = TIMEOUT_MS_MAX, AT(timeout_ms) },
-	{ "jail", JSON_TAKES_OBJECT, .read = read_jail },
+	{ "jail", JSON_TAKES_OBJECT, .read = json_read_jail },
 };
 
 static const struct json_record server_table = {
@@ -306,8 +301,7 @@ static const struct json_record server_table = {
 };
 
 /* json_read_named(), with the name of the server in messages about its keys. */
-static int read_servers(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(servers)
 {
 	const struct json_reader all = json_below(in, k->name);
 
@@ -328,8 +322,8 @@ static int read_servers(const struct json_reader *in, const struct json_key *k,
 #undef AT
 #define AT(field) .offset = offsetof(struct servers_file, field)
 static const struct json_key file_keys[] = {
-	{ "mcpServers", JSON_TAKES_OBJECT, .is_required = true, .read = read_servers, AT(servers),
-	  .known = offsetof(struct servers_file, count) },
+	{ "mcpServers", JSON_TAKES_OBJECT, .is_required = true, .read = json_read_servers,
+	  AT(servers), .known = offsetof(struct servers_file, count) },
 };
 static const struct json_record file_table = JSON_RECORD(file_keys, "the list of servers");
 

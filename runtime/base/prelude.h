@@ -15,6 +15,9 @@
 /* The items of an array, not of a pointer. */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A parameter that not each function with such a head needs. */
+#define MAYBE_UNUSED __attribute__((unused))
+
 /* macros of <stdio.h> when clang fortifies, and a macro can't be poisoned */
 #undef sprintf
 #undef vsprintf

@@ -78,21 +78,20 @@ struct json_record {
 		(table), COUNT_OF(table), (called)                                                 \
 	}
 
-/* Heads of functions, which need not use each parameter. */
-#define JSON_UNUSED __attribute__((unused))
+/* Heads of functions. */
 #define JSON_SETTER(type)                                                                          \
-	int json_set_##type(JSON_UNUSED const struct json_reader *in,                              \
-			    JSON_UNUSED const struct json_key *k, JSON_UNUSED const char *text,    \
-			    JSON_UNUSED void *record, JSON_UNUSED struct cj_error *err)
+	int json_set_##type(MAYBE_UNUSED const struct json_reader *in,                             \
+			    MAYBE_UNUSED const struct json_key *k, MAYBE_UNUSED const char *text,  \
+			    MAYBE_UNUSED void *record, MAYBE_UNUSED struct cj_error *err)
 #define JSON_READER(type)                                                                          \
-	int json_read_##type(JSON_UNUSED const struct json_reader *in,                             \
-			     JSON_UNUSED const struct json_key *k,                                 \
-			     JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,   \
-			     JSON_UNUSED struct cj_error *err)
+	int json_read_##type(MAYBE_UNUSED const struct json_reader *in,                            \
+			     MAYBE_UNUSED const struct json_key *k,                                \
+			     MAYBE_UNUSED const struct json_node *node, MAYBE_UNUSED void *record, \
+			     MAYBE_UNUSED struct cj_error *err)
 #define JSON_CHECK(type)                                                                           \
-	int json_check_##type(JSON_UNUSED const struct json_reader *in,                            \
-			      JSON_UNUSED const struct json_node *node, JSON_UNUSED void *record,  \
-			      JSON_UNUSED struct cj_error *err)
+	int json_check_##type(MAYBE_UNUSED const struct json_reader *in,                           \
+			      MAYBE_UNUSED const struct json_node *node,                           \
+			      MAYBE_UNUSED void *record, MAYBE_UNUSED struct cj_error *err)
 #define JSON_WRITER(type)                                                                          \
 	void json_write_##type(struct json_writer *w, const struct json_key *k, const void *record)
 

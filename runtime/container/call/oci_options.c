@@ -161,47 +161,43 @@ static void *field(const struct option_row *row, struct option_reader *r)
 	return (char *)r->out + row->offset;
 }
 
-static int set_flag(const struct option_row *row, const char *value, struct option_reader *r,
-		    struct cj_error *err)
+/* The head of a setter. */
+#define SETTER(name)                                                                               \
+	int set_##name(MAYBE_UNUSED const struct option_row *row, MAYBE_UNUSED const char *value,  \
+		       MAYBE_UNUSED struct option_reader *r, MAYBE_UNUSED struct cj_error *err)
+
+static SETTER(flag)
 {
-	(void)value, (void)err;
 	*(bool *)field(row, r) = true;
 	return 0;
 }
 
-static int set_text(const struct option_row *row, const char *value, struct option_reader *r,
-		    struct cj_error *err)
+static SETTER(text)
 {
-	(void)err;
 	*(const char **)field(row, r) = value;
 	return 0;
 }
 
-static int set_list(const struct option_row *row, const char *value, struct option_reader *r,
-		    struct cj_error *err)
+static SETTER(list)
 {
 	if (strings_add(field(row, r), r->arena, value) < 0)
 		return cj_fail(err, ENOMEM, "option '--%s'", row->name);
 	return 0;
 }
 
-static int set_fds(const struct option_row *row, const char *value, struct option_reader *r,
-		   struct cj_error *err)
+static SETTER(fds)
 {
 	if (parse_u64(value, 0, PRESERVED_FDS_MAX, &r->out->preserve_fds, err) < 0)
 		return cj_wrap(err, "option '--%s'", row->name);
 	return 0;
 }
 
-static int set_nothing(const struct option_row *row, const char *value, struct option_reader *r,
-		       struct cj_error *err)
+static SETTER(nothing)
 {
-	(void)row, (void)value, (void)r, (void)err;
 	return 0;
 }
 
-static int set_json(const struct option_row *row, const char *value, struct option_reader *r,
-		    struct cj_error *err)
+static SETTER(json)
 {
 	const char *other = row->verbs ? "table" : "text";
 	bool is_json = strcmp(value, "json") == 0;
@@ -213,8 +209,7 @@ static int set_json(const struct option_row *row, const char *value, struct opti
 	return 0;
 }
 
-static int set_manager(const struct option_row *row, const char *value, struct option_reader *r,
-		       struct cj_error *err)
+static SETTER(manager)
 {
 	bool is_systemd = strcmp(value, "systemd") == 0,
 	     is_disabled = strcmp(value, "disabled") == 0;
@@ -275,8 +270,7 @@ static int refuse(const char *text, void *field, struct cj_error *err)
 	return cj_reject(err, "cgroup v2 has no such setting: leave it out");
 }
 
-static int set_limit(const struct option_row *row, const char *value, struct option_reader *r,
-		     struct cj_error *err)
+static SETTER(limit)
 {
 	if (row->parse(value, field(row, r), err) < 0)
 		return cj_wrap(err, "--%s '%.64s'", row->name, value);

@@ -29,28 +29,26 @@ static void *field(struct bwrap_parser *p, const struct bwrap_option *o)
 	return (char *)p->out + o->offset;
 }
 
-static int take_flag(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		     struct cj_error *err)
+/* The head of what takes an option. */
+#define TAKER(name)                                                                                \
+	int take_##name(MAYBE_UNUSED struct bwrap_parser *p,                                       \
+			MAYBE_UNUSED const struct bwrap_option *o,                                 \
+			MAYBE_UNUSED const char *const *args, MAYBE_UNUSED struct cj_error *err)
+
+static TAKER(flag)
 {
-	(void)args;
-	(void)err;
 	*(bool *)field(p, o) = true;
 	return 0;
 }
 
-static int take_text(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		     struct cj_error *err)
+static TAKER(text)
 {
-	(void)err;
 	*(const char **)field(p, o) = args[0];
 	return 0;
 }
 
-static int take_request(struct bwrap_parser *p, const struct bwrap_option *o,
-			const char *const *args, struct cj_error *err)
+static TAKER(request)
 {
-	(void)args;
-	(void)err;
 	p->out->request = (enum bwrap_request)o->value;
 	return 0;
 }
@@ -65,14 +63,12 @@ static int parse_fd(const char *text, int *out, struct cj_error *err)
 	return 0;
 }
 
-static int take_fd_option(struct bwrap_parser *p, const struct bwrap_option *o,
-			  const char *const *args, struct cj_error *err)
+static TAKER(fd_option)
 {
 	return parse_fd(args[0], field(p, o), err);
 }
 
-static int take_id(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		   struct cj_error *err)
+static TAKER(id)
 {
 	uint64_t id = 0;
 	struct cj_error ignored = { 0 };
@@ -83,11 +79,8 @@ static int take_id(struct bwrap_parser *p, const struct bwrap_option *o, const c
 }
 
 /* The value has the namespaces; with an offset they may fail. */
-static int take_namespaces(struct bwrap_parser *p, const struct bwrap_option *o,
-			   const char *const *args, struct cj_error *err)
+static TAKER(namespaces)
 {
-	(void)args;
-	(void)err;
 	p->out->namespaces |= o->value;
 	if (o->offset)
 		p->out->optional |= o->value & (CLONE_NEWUSER | CLONE_NEWCGROUP);
@@ -96,11 +89,8 @@ static int take_namespaces(struct bwrap_parser *p, const struct bwrap_option *o,
 	return 0;
 }
 
-static int take_shared(struct bwrap_parser *p, const struct bwrap_option *o,
-		       const char *const *args, struct cj_error *err)
+static TAKER(shared)
 {
-	(void)args;
-	(void)err;
 	p->out->namespaces &= ~o->value;
 	return 0;
 }
@@ -119,14 +109,12 @@ static int add_variable(struct bwrap_parser *p, const char *name, const char *va
 	return 0;
 }
 
-static int take_variable(struct bwrap_parser *p, const struct bwrap_option *o,
-			 const char *const *args, struct cj_error *err)
+static TAKER(variable)
 {
 	return add_variable(p, o->args[0] ? args[0] : NULL, o->value ? args[1] : NULL, err);
 }
 
-static int take_capability(struct bwrap_parser *p, const struct bwrap_option *o,
-			   const char *const *args, struct cj_error *err)
+static TAKER(capability)
 {
 	bool is_all = strcasecmp(args[0], "ALL") == 0;
 	uint64_t bits = is_all ? UINT64_MAX : capabilities_bit(args[0]);
@@ -149,16 +137,14 @@ static int parse_octal(const char *name, const char *text, int *out, struct cj_e
 	return 0;
 }
 
-static int take_perms(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		      struct cj_error *err)
+static TAKER(perms)
 {
 	if (p->perms >= 0)
 		return cj_reject(err, "--perms given twice for the same action");
 	return parse_octal(o->name, args[0], &p->perms, err);
 }
 
-static int take_size(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		     struct cj_error *err)
+static TAKER(size)
 {
 	struct cj_error ignored = { 0 };
 	if (p->has_size)
@@ -169,8 +155,7 @@ static int take_size(struct bwrap_parser *p, const struct bwrap_option *o, const
 	return 0;
 }
 
-static int take_seccomp(struct bwrap_parser *p, const struct bwrap_option *o,
-			const char *const *args, struct cj_error *err)
+static TAKER(seccomp)
 {
 	struct bwrap_config *c = p->out;
 	const bool is_single = o->value;
@@ -203,10 +188,8 @@ static const char *absolute(struct bwrap_parser *p, const char *path, struct cj_
 	return text;
 }
 
-static int take_lock(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		     struct cj_error *err)
+static TAKER(lock)
 {
-	(void)o;
 	const char *path = absolute(p, args[0], err);
 	if (!path)
 		return -err->code;
@@ -245,17 +228,14 @@ static size_t count_args(const struct bwrap_option *o)
 	return count;
 }
 
-static int take_layer(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		      struct cj_error *err)
+static TAKER(layer)
 {
-	(void)o;
 	return strings_add(&p->layers, p->arena, args[0]) < 0
 		   ? cj_fail(err, ENOMEM, "list the sources of an overlay")
 		   : 0;
 }
 
-static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
-			  const char *const *args, struct cj_error *err)
+static TAKER(operation)
 {
 	struct bwrap_config *c = p->out;
 	struct bwrap_op op = {
@@ -294,14 +274,12 @@ static int take_operation(struct bwrap_parser *p, const struct bwrap_option *o,
 }
 
 /* Arguments from a descriptor: each ends with a NUL. */
-static int take_args(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		     struct cj_error *err)
+static TAKER(args)
 {
 	struct strings list = { 0 };
 	char *text = NULL;
 	size_t size = 0;
 	int fd = -1;
-	(void)o;
 	if (p->is_in_file)
 		return cj_reject(err, "--args not supported in arguments file");
 	if (parse_fd(args[0], &fd, err) < 0 || p->read(fd, p->arena, &text, &size, err) < 0)
@@ -317,8 +295,7 @@ static int take_args(struct bwrap_parser *p, const struct bwrap_option *o, const
 	return rc;
 }
 
-static int take_limit(struct bwrap_parser *p, const struct bwrap_option *o, const char *const *args,
-		      struct cj_error *err)
+static TAKER(limit)
 {
 	return bwrap_limits_take(&p->out->limits, o->name, args[0],
 				 p->is_in_variable ? BWRAP_FROM_VARIABLE : BWRAP_FROM_LINE,

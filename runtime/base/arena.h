@@ -38,6 +38,21 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
     __attribute__((warn_unused_result));
 
+/*
+ * arena_append - put an item behind the `count` ones of the array `items`, which are variables or
+ * members, and count it.  False: there is no memory, and nothing has changed.
+ */
+#define arena_append(arena, items, count, ...)                                                     \
+	({                                                                                         \
+		void *grown_ = arena_grow(arena, items, count, sizeof(*(items)));                  \
+		if (grown_) {                                                                      \
+			__typeof__(*(items)) item_ = (__VA_ARGS__);                                \
+			(items) = grown_;                                                          \
+			memcpy((char *)grown_ + (count)++ * sizeof(item_), &item_, sizeof(item_)); \
+		}                                                                                  \
+		grown_ != NULL;                                                                    \
+	})
+
 /* Frees everything; the arena is empty and usable again. */
 void arena_fini(struct arena *a);
 

@@ -174,6 +174,27 @@ static void an_array_grows_and_keeps_its_items(void **state)
 	assert_null(arena_grow(&a, items, SIZE_MAX / 16 + 1, sizeof(*items)));
 }
 
+static void an_appended_item_is_counted_if_there_is_memory(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	const struct pair {
+		int one, other;
+	} *items = NULL;
+	size_t count = 0;
+	(void)state;
+
+	is_malloc_refused = true;
+	assert_false(arena_append(&a, items, count, (struct pair){ 1, 2 }));
+	is_malloc_refused = false;
+	assert_null(items);
+	assert_int_equal(count, 0);
+	for (int i = 0; i < 100; i++)
+		assert_true(arena_append(&a, items, count, (struct pair){ i, -i }));
+	assert_int_equal(count, 100);
+	for (int i = 0; i < 100; i++)
+		assert_true(items[i].one == i && items[i].other == -i);
+}
+
 static void without_memory_a_list_stays_as_it_was(void **state)
 {
 	auto_arena struct arena a = { 0 };
@@ -247,6 +268,7 @@ int main(void)
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
 		cmocka_unit_test(copies_of_a_list_are_appended),
 		cmocka_unit_test(an_array_grows_and_keeps_its_items),
+		cmocka_unit_test(an_appended_item_is_counted_if_there_is_memory),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
 		cmocka_unit_test(a_list_is_sorted_and_a_variable_is_found_by_its_name),
 	};

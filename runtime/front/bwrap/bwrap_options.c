@@ -98,14 +98,11 @@ static TAKER(shared)
 static int add_variable(struct bwrap_parser *p, const char *name, const char *value,
 			struct cj_error *err)
 {
-	struct bwrap_variable *all =
-	    arena_grow(p->arena, p->out->variables, p->out->nvariables, sizeof(*all));
-	if (!all)
-		return cj_fail(err, ENOMEM, "list the variables");
+	const struct bwrap_variable variable = { name, value };
 	if (name && (name[0] == '\0' || strchr(name, '=')))
 		return cj_reject(err, "'%s' is not the name of a variable", name);
-	all[p->out->nvariables++] = (struct bwrap_variable){ name, value };
-	p->out->variables = all;
+	if (!arena_append(p->arena, p->out->variables, p->out->nvariables, variable))
+		return cj_fail(err, ENOMEM, "list the variables");
 	return 0;
 }
 
@@ -166,11 +163,8 @@ static TAKER(seccomp)
 		return cj_reject(err, "--seccomp cannot be combined with --add-seccomp-fd");
 	if (is_single)
 		c->nseccomp = 0; /* the last one counts */
-	int *fds = arena_grow(p->arena, c->seccomp_fds, c->nseccomp, sizeof(*fds));
-	if (!fds)
+	if (!arena_append(p->arena, c->seccomp_fds, c->nseccomp, fd))
 		return cj_fail(err, ENOMEM, "list the seccomp programs");
-	fds[c->nseccomp++] = fd;
-	c->seccomp_fds = fds;
 	c->seccomp_is_single = is_single;
 	return 0;
 }
@@ -261,11 +255,8 @@ static TAKER(operation)
 	op.dest = absolute(p, args[count - 1], err);
 	if (!op.dest)
 		return -err->code;
-	struct bwrap_op *all = arena_grow(p->arena, c->ops, c->nops, sizeof(*all));
-	if (!all)
+	if (!arena_append(p->arena, c->ops, c->nops, op))
 		return cj_fail(err, ENOMEM, "list the operations");
-	all[c->nops++] = op;
-	c->ops = all;
 	p->perms = -1;
 	p->size = 0;
 	p->has_size = false;

@@ -153,12 +153,9 @@ int remote_request_gather_settings(struct config *c, const struct options *o,
 
 static int keep_file(struct gather *g, const struct copy_spec *file, struct cj_error *err)
 {
-	struct copy_spec *files = arena_grow(&g->c->arena, g->files, g->count, sizeof(*files));
-	if (!files)
-		return cj_fail(err, ENOMEM, "prepare the request");
-	g->files = files;
-	g->files[g->count++] = *file;
-	return 0;
+	return arena_append(&g->c->arena, g->files, g->count, *file)
+		   ? 0
+		   : cj_fail(err, ENOMEM, "prepare the request");
 }
 
 static int read_file(struct gather *g, const char *target, bool is_executable, int fd,

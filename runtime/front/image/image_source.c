@@ -155,12 +155,9 @@ static int add_staged(struct image_source *s, const struct image_staged *file, s
 	if (s->nfiles >= IMAGE_BLOBS_MAX)
 		return cj_reject_as(err, E2BIG, "the archive has more than %d files",
 				    IMAGE_BLOBS_MAX);
-	struct image_staged *files = arena_grow(s->arena, s->files, s->nfiles, sizeof(*files));
-	if (!files)
-		return cj_fail(err, ENOMEM, "read the archive");
-	s->files = files;
-	files[s->nfiles++] = *file;
-	return 0;
+	return arena_append(s->arena, s->files, s->nfiles, *file)
+		   ? 0
+		   : cj_fail(err, ENOMEM, "read the archive");
 }
 
 static int stage_entry(struct image_source *s, struct image_stream *stream, struct archive_entry *e,

@@ -412,12 +412,9 @@ static int unpack_at(struct unpacker *u, char *path, struct archive_entry *e, st
 		f.mtime.tv_nsec = nsec >= 0 && nsec < 1000000000 ? nsec : 0;
 	}
 	if (archive_entry_filetype(e) == AE_IFDIR) {
-		struct dir_time *times = arena_grow(&u->arena, u->times, u->ntimes, sizeof(*times));
-		const char *kept = arena_strdup(&u->arena, path);
-		if (!times || !kept)
+		const struct dir_time time = { arena_strdup(&u->arena, path), f.mtime };
+		if (!time.path || !arena_append(&u->arena, u->times, u->ntimes, time))
 			return cj_fail(err, ENOMEM, "keep the directory's time");
-		u->times = times;
-		times[u->ntimes++] = (struct dir_time){ kept, f.mtime };
 	}
 	if (path[0] == '\0') /* the layer's own directory: its permissions are the store's */
 		return archive_entry_filetype(e) == AE_IFDIR

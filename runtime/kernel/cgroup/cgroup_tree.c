@@ -169,12 +169,10 @@ static int add_pids(struct cgroup_walk *w, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "walk through nested cgroups");
 	size_t found = cgroup_text_pids(text, pids, max);
 	for (size_t i = 0; i < found && list->count < list->max; i++) {
-		pid_t *grown = arena_grow(list->arena, list->items, list->count, sizeof(*grown));
-		if (!grown)
+		if (pids[i] == 0) /* of a process in another pid namespace */
+			continue;
+		if (!arena_append(list->arena, list->items, list->count, pids[i]))
 			return cj_fail(err, ENOMEM, "walk through nested cgroups");
-		list->items = grown;
-		if (pids[i] != 0) /* of a process in another pid namespace */
-			grown[list->count++] = pids[i];
 	}
 	w->is_over = list->count == list->max;
 	return 0;

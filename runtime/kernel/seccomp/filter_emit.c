@@ -409,13 +409,10 @@ int filter_plan_add(struct filter_plan *plan, struct arena *a, unsigned nr,
 	assert(nr < CALLS_MAX);
 	struct filter_call *call = &plan->calls[nr];
 	struct policy_arg *args = arena_array(a, branch->nargs, sizeof(*args));
-	struct filter_branch *branches =
-	    arena_grow(a, call->branches, call->nbranches, sizeof(*branches));
-	if (!args || !branches)
+	const struct filter_branch copy = { args, branch->nargs, branch->ret };
+	if (!args || !arena_append(a, call->branches, call->nbranches, copy))
 		return -ENOMEM;
 	memcpy(args, branch->args, branch->nargs * sizeof(*args));
-	branches[call->nbranches++] = (struct filter_branch){ args, branch->nargs, branch->ret };
-	call->branches = branches;
 	return 0;
 }
 

@@ -180,11 +180,9 @@ static JSON_READER(arg)
 		if (d->args[i].index == arg.index)
 			return json_reject(in->file, node, err,
 					   "two conditions on one argument: write a rule for each");
-	struct policy_arg *args = arena_grow(in->arena, d->args, d->rule.nargs, sizeof(*args));
-	if (!args)
+	if (!arena_append(in->arena, d->args, d->rule.nargs, arg))
 		return cj_fail(err, ENOMEM, "read a seccomp profile");
-	args[d->rule.nargs++] = arg;
-	d->rule.args = d->args = args;
+	d->rule.args = d->args;
 	return 0;
 }
 
@@ -302,13 +300,9 @@ static JSON_READER(rule)
 		return -err->code;
 	if (!is_wanted(&d))
 		return 0;
-	struct policy_rule *rules =
-	    arena_grow(in->arena, policy->rules, policy->nrules, sizeof(*rules));
-	if (!rules)
-		return cj_fail(err, ENOMEM, "read a seccomp profile");
-	rules[policy->nrules++] = d.rule;
-	policy->rules = rules;
-	return 0;
+	return arena_append(in->arena, policy->rules, policy->nrules, d.rule)
+		   ? 0
+		   : cj_fail(err, ENOMEM, "read a seccomp profile");
 }
 
 /* The file while it is read: what the members of its object say. */

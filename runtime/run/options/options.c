@@ -36,12 +36,9 @@ static int add_given(struct option_scan *s, const struct setting *setting, const
 
 	if (!named)
 		return cj_fail(err, ENOMEM, "read the options");
-	struct given *items = arena_grow(s->arena, o->items, o->count, sizeof(*items));
-	if (!items)
-		return cj_fail(err, ENOMEM, "read the options");
-	o->items = items;
-	o->items[o->count++] = (struct given){ setting, named, value };
-	return 0;
+	return arena_append(s->arena, o->items, o->count, (struct given){ setting, named, value })
+		   ? 0
+		   : cj_fail(err, ENOMEM, "read the options");
 }
 
 static int scan_long(struct option_scan *s, const char *arg, struct cj_error *err)

@@ -175,18 +175,14 @@ static JSON_READER(file)
 		return -err->code;
 	if (!draft.text.bytes == !draft.base64.bytes)
 		return json_reject(in->file, node, err, "a file has either \"text\" or \"base64\"");
-	struct copy_spec *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
-	if (!files)
-		return cj_fail(err, ENOMEM, "read the request");
-	r->files = files;
 	const struct blob *content = draft.text.bytes ? &draft.text : &draft.base64;
-	files[r->nfiles++] = (struct copy_spec){
-		.target = draft.path,
-		.bytes = content->bytes,
-		.size = content->size,
-		.is_executable = draft.is_executable,
-	};
-	return 0;
+	const struct copy_spec file = { .target = draft.path,
+					.bytes = content->bytes,
+					.size = content->size,
+					.is_executable = draft.is_executable };
+	return arena_append(in->arena, r->files, r->nfiles, file)
+		   ? 0
+		   : cj_fail(err, ENOMEM, "read the request");
 }
 
 /* The end, a slash, then all other bytes: a file stands right before all that lies below it. */

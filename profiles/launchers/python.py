@@ -22,6 +22,14 @@ LINK = 3
 CALLS = 4  # calls.h
 SCRATCH = 4  # a zygote has it
 NULL = "/dev/null"
+# In each home, as skeleton.c writes it.  A zygote compiles it once, and site would in each jail.
+PTH = "cejail.pth"
+PTH_LINE = (
+    b"import os, sys; os.environ.get('PYTHONUNBUFFERED') == 'lines' and "
+    b"'-u' not in getattr(sys, 'orig_argv', ()) and "
+    b"[s.reconfigure(line_buffering=True, write_through=False) "
+    b"for s in (sys.stdout, sys.stderr) if hasattr(s, 'reconfigure')]\n"
+)
 HAS_OWN_DIRECTORY = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
 
 
@@ -79,6 +87,22 @@ def await_threads():
         time.sleep(0.01)
 
 
+def has_only_ours(packages):
+    try:
+        return os.listdir(packages) == [PTH] and read_all(os.open(f"{packages}/{PTH}", os.O_RDONLY)) == PTH_LINE
+    except OSError:
+        return False
+
+
+def add_packages(site, packages, is_trial):
+    """As site.addsitedir(); faster where a home has only our own file, as almost all have."""
+    if has_only_ours(packages) or is_trial:
+        sys.path.append(os.path.abspath(packages))
+        exec(pth_code, {})
+    else:
+        site.addsitedir(packages)
+
+
 def enter_home(is_trial):
     """PYTHONUSERBASE has kept the zygote from every home; the jail's has what pip has installed there."""
     os.environ.pop("PYTHONUSERBASE", None)
@@ -96,7 +120,7 @@ def enter_home(is_trial):
         at = next((i for i, path in enumerate(sys.path) if path in ours), len(sys.path))
         behind = sys.path[at:]
         del sys.path[at:]
-        site.addsitedir(packages)
+        add_packages(site, packages, is_trial)
         sys.path += behind
 
 
@@ -385,6 +409,7 @@ def rehearse():
 
 is_zygote = sys.argv[1:2] == ["--zygote"]
 if is_zygote:
+    pth_code = compile(PTH_LINE, "<string>", "exec", dont_inherit=True)
     preload_outside(sys.argv[2:])
 else:
     preload(sys.argv[1:])

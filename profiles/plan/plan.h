@@ -145,13 +145,14 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 bool plan_wants_zygote(const struct config *c);
 
 /*
- * plan_zygote - the same for zygote_spawn().
+ * plan_zygote - the same for a fork of a zygote, which has the script already.
  * Fails: where plan_wants_zygote() is false; for a variable in the environment that would make the
  * interpreter load code from somewhere else outside of the jail than inside.
  */
 int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		struct cj_error *err);
-/* Adds what the zygote itself, which is outside of the jail, has in its environment besides. */
+/* Adds what the zygote itself, which is outside of the jail, has besides: the script, and in its
+ * environment. */
 int plan_zygote_outside(struct config *c, struct program *zygote, struct cj_error *err);
 
 /* Has the profile an interpreter that can run the cells of a session? */

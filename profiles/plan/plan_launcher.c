@@ -62,6 +62,7 @@ static int read_script(struct config *c, const char *file, const char **out_text
 	return 0;
 }
 
+/* file NULL: without its script. */
 static int plan_interpreter(struct config *c, const struct plan *plan, const char *file,
 			    bool is_zygote, struct program *out, struct cj_error *err)
 {
@@ -81,7 +82,7 @@ static int plan_interpreter(struct config *c, const struct plan *plan, const cha
 
 	const char *const own[] = { launchers[c->launcher].option, launchers[c->launcher].line,
 				    "--zygote" };
-	if (read_script(c, file, &p.program.script, err) < 0)
+	if (file && read_script(c, file, &p.program.script, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < before; i++)
 		if (plan_add(&p, argv, plan_put_limits(c, c->command.items[i]), err) < 0)
@@ -164,7 +165,7 @@ bool plan_wants_zygote(const struct config *c)
 int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		struct cj_error *err)
 {
-	if (plan_interpreter(c, plan, launchers[c->launcher].file, true, out, err) < 0)
+	if (plan_interpreter(c, plan, NULL, true, out, err) < 0)
 		return -err->code;
 	if (out->argv.count == 0 || !plan_wants_zygote(c))
 		return cj_reject(err, "profile '%s' has no launcher that forks",
@@ -183,6 +184,8 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
  */
 int plan_zygote_outside(struct config *c, struct program *zygote, struct cj_error *err)
 {
+	if (read_script(c, launchers[c->launcher].file, &zygote->script, err) < 0)
+		return -err->code;
 	if (strings_add(&zygote->env, &c->arena, "PYTHONUSERBASE=/dev/null") < 0)
 		return cj_fail(err, ENOMEM, "plan the zygote");
 	return 0;

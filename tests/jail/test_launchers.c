@@ -120,7 +120,9 @@ static int get_zygote(struct run *r, struct cj_error *err)
 		return -err->code;
 	if (zygote.pidfd >= 0)
 		return 0;
-	if (zygote_spawn(&r->launcher, -1, &zygote, err) < 0)
+	struct program outside = r->launcher;
+	if (plan_zygote_outside(&r->config, &outside, err) < 0 ||
+	    zygote_spawn(&outside, -1, &zygote, err) < 0)
 		return -err->code;
 	return zygote_await_ready(&zygote, 10000, err);
 }

@@ -117,8 +117,9 @@ static int make_plan(struct zygote_keeper *k, struct cj_error *err)
 		cj_refuse(err, "%s", why);
 		return refuse(k, err);
 	}
-	if (plan_zygote(&k->config, &k->plan, &k->launcher, err) == 0)
-		return plan_zygote_outside(&k->config, &k->launcher, err);
+	if (plan_zygote(&k->config, &k->plan, &k->launcher, err) == 0 &&
+	    plan_zygote_outside(&k->config, &k->launcher, err) == 0)
+		return 0;
 	return err->code == EINVAL ? cj_stage(err, ZYGOTE_STAGE_UNSUITABLE) : -err->code;
 }
 

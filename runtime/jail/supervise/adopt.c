@@ -179,8 +179,9 @@ int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], int calls_
 {
 	auto_step_msg struct step_msg adopted = { 0 };
 	int ends[2];
-	if (ask_init(j, &adopted, err) < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+	if (ask_init(j, &adopted, err) < 0 || step_pair(ends, 0, err) < 0)
 		return -err->code;
+	step_limit_wait(ends[0], STEP_TIMEOUT_MS);
 
 	auto_fd int near_fd = ends[0], far_fd = ends[1];
 	const struct step_link report = { near_fd, "the zygote", zygote_step_names };

@@ -83,10 +83,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/stage.h"
+#include "runtime/jail/jail_site.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/supervise/bind_watch.h"
@@ -133,7 +133,7 @@ void jail_ending_signals(sigset_t *out)
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
 	sigset_t caught;
-	j->changed_signals = child_changed_signals();
+	j->changed_signals = jail_site_signals(j->plan->site);
 	find_ending_signals(j->changed_signals, &caught);
 	if (j->plan->tty)
 		sigaddset(&caught, SIGWINCH);
@@ -255,12 +255,15 @@ static int record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;
 	(void)err;
-	(void)record_sweep_batch(j->runtime_dir_fd, j->id, &ignored);
+	if (jail_site_sweeps(j->plan->site))
+		(void)record_sweep_batch(j->runtime_dir_fd, j->id, &ignored);
 	return 0;
 }
 
 static int leaf_find(struct jail *j, struct cj_error *err)
 {
+	if (!j->plan->cgroup_parent && jail_site_cgroup(j->plan->site, j->id, &j->cgroup))
+		return 0;
 	return cgroup_find(j->plan->cgroup_parent, j->id, &j->cgroup, err);
 }
 

@@ -18,6 +18,10 @@
  * Before its first order, an ordinary user's spawner gets a scope from the user's manager, so that
  * workers, zygotes and jails are in one delegated cgroup.
  *
+ * The spawner finds and reads once what each worker needs, and a worker gets it by fork(2): the
+ * directory for the jails' cgroups, and the profiles as long as their files do not change.  Where
+ * the spawner fails, the worker tries itself and reports why.
+ *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
  * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own
  * socket, waits for the workers for a limited time, and exits.  Workers that are left then die with
@@ -44,9 +48,12 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/jail_site.h"
 #include "runtime/kernel/cgroup/cgroup.h"
+#include "runtime/service/config/profile_cache.h"
 
 #define PROFILE_NAME_MAX 256
+#define SWEEP_EACH       16 /* so many workers, one of which sweeps: it looks at many records */
 
 enum { STEP_ORDER };
 enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_ZYGOTE, ORDER_FD_COUNT };
@@ -60,6 +67,15 @@ struct order {
 	char profile[PROFILE_NAME_MAX];
 };
 
+/* What the workers get from the spawner. */
+struct nursery {
+	const struct worker_life *life;
+	uint64_t changed_signals; /* child_changed_signals() */
+	struct jail_site site;
+	struct profile_cache *profiles; /* NULL: no memory for it */
+	unsigned workers;               /* so many were ordered */
+};
+
 static void set_signals(const int *signals, size_t count, void (*handler)(int))
 {
 	const struct sigaction action = { .sa_handler = handler };
@@ -69,12 +85,15 @@ static void set_signals(const int *signals, size_t count, void (*handler)(int))
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid, uint64_t changed_signals,
-				    const struct worker_life *life)
+				    pid_t spawner_pid, const struct nursery *n,
+				    const struct config *config)
 {
 	struct cj_error err = { 0 };
+	struct jail_site site = n->site;
+	int fds[ORDER_FD_COUNT + 1];
+	size_t nfds = msg->nfds;
 
-	child_reset_signals(changed_signals); /* whatever the spawner made of them */
+	child_reset_signals(n->changed_signals); /* whatever the spawner made of them */
 	/* Nothing links us to the spawner: its pid shows that it is still there. */
 	if (child_unblock_signals(&err) < 0 || child_die_with_parent(-1, &err) < 0 ||
 	    getppid() != spawner_pid)
@@ -82,27 +101,45 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	(void)prctl(PR_SET_NAME, order->is_zygote ? "cejail-zygote" : "cejail-worker", 0, 0,
 		    0);                   /* only what ps(1) shows */
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
-	if (child_keep_only(msg->fds, msg->nfds, &err) < 0) {
+	memcpy(fds, msg->fds, nfds * sizeof(fds[0]));
+	const bool has_parent = !order->is_zygote && site.cgroup.parent_fd >= 0;
+	if (has_parent)
+		fds[nfds++] = site.cgroup.parent_fd;
+	if (child_keep_only(fds, nfds, &err) < 0) {
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
+	site.cgroup.parent_fd = has_parent ? fds[nfds - 1] : -1;
+	site.leaves_sweep = n->workers % SWEEP_EACH != 0;
 	const struct worker_order told = {
 		.profile = order->profile,
 		.tier = (enum tier)order->tier,
-		.sock_fd = msg->fds[ORDER_SOCK],
-		.control_fd = msg->fds[ORDER_CONTROL],
-		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? msg->fds[ORDER_ZYGOTE] : -1,
+		.sock_fd = fds[ORDER_SOCK],
+		.control_fd = fds[ORDER_CONTROL],
+		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? fds[ORDER_ZYGOTE] : -1,
 		.has_job = order->has_job,
+		.config = config,
+		.site = &site,
 	};
 	if (!order->is_zygote)
-		life->main(life, &told);
-	else if (life->keep_zygote)
-		life->keep_zygote(&told);
+		n->life->main(n->life, &told);
+	else if (n->life->keep_zygote)
+		n->life->keep_zygote(&told);
 	_exit(EXIT_FAILURE);
 }
 
-static void carry_out(struct step_msg *msg, uint64_t changed_signals,
-		      const struct worker_life *life)
+/* NULL: the worker has to load the profile itself. */
+static const struct config *find_config(const struct nursery *n, const struct order *order)
+{
+	const struct config *config = NULL;
+	struct cj_error ignored = { 0 }; /* the worker fails, too, and tells the server */
+	if (!n->profiles || order->is_zygote ||
+	    profile_cache_get(n->profiles, order->profile, &config, &ignored) < 0)
+		return NULL;
+	return config;
+}
+
+static void carry_out(struct step_msg *msg, struct nursery *n)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -113,9 +150,11 @@ static void carry_out(struct step_msg *msg, uint64_t changed_signals,
 		return; /* closing the descriptors notifies the server */
 	memcpy(&order, msg->data, sizeof(order));
 	order.profile[sizeof(order.profile) - 1] = '\0';
+	const struct config *config = find_config(n, &order);
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self, changed_signals, life);
+		become_worker(&order, msg, self, n, config);
+	n->workers += !order.is_zygote;
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -140,22 +179,22 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
-	if (life->keep_zygote) {
-		/* one scope of the user's manager for all jails and zygotes */
-		char id[64];
-		(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
-			       (unsigned long long)clock_us());
+	struct nursery n = { .life = life, .profiles = profile_cache_create() };
+	char id[64];
+	(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
+		       (unsigned long long)clock_us());
+	if (life->keep_zygote) /* one scope of the user's manager for all jails and zygotes */
 		cgroup_enter_scope(id);
-	}
+	jail_site_find(&n.site, id); /* after it: in that scope */
 	const int child_signal = SIGCHLD;
 	set_signals(&child_signal, 1, SIG_IGN); /* so that children leave no zombies */
-	const uint64_t changed_signals = child_changed_signals(); /* those of each worker */
+	n.changed_signals = child_changed_signals();
 	/* Not in the loop: after each fork(2) the kernel would copy its pages to zero them. */
 	struct step_msg msg = { 0 };
 	for (;;) {
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
-			carry_out(&msg, changed_signals, life);
+			carry_out(&msg, &n);
 		step_msg_fini(&msg);
 		/* EPROTO: an incomplete order; the server takes its worker for dead */
 		if (rc < 0 && rc != -EPROTO)

@@ -18,6 +18,7 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/jail_site.h"
 #include "runtime/run/request/request.h"
 #include "runtime/session/session.h"
 
@@ -25,6 +26,8 @@ struct waiting {
 	struct work work;
 	bool has_job; /* before it is prepared */
 	int zygote_fd, signal_fd;
+	const struct config *config; /* the profile's, if the spawner has loaded it */
+	struct jail_site site;
 	struct program launcher;
 	struct cj_error early;          /* of a cold worker: the result of its job */
 	struct cj_error zygote_failure; /* why the interpreter is not the zygote's */
@@ -41,8 +44,18 @@ static int watch_signals(struct waiting *w, struct cj_error *err)
 	sigaddset(&term, SIGTERM);
 	if (sigprocmask(SIG_BLOCK, &term, NULL) < 0)
 		return cj_fail(err, errno, "block signals");
+	/* The spawner has given all others their default action. */
+	w->site.changed_signals = UINT64_C(1) << (SIGPIPE - 1);
 	w->signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
 	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
+}
+
+static int load(struct waiting *w, struct cj_error *err)
+{
+	if (!w->config)
+		return profile_load(&w->work.config, w->work.profile, err);
+	w->work.config = *w->config; /* this process has its own copy of that memory */
+	return 0;
 }
 
 /* A fork of the zygote's waits in the jail.  On failure there is no jail. */
@@ -67,13 +80,14 @@ static int get_ready(struct waiting *w, struct cj_error *err)
 		return cj_stage(err, "worker");
 	if (plan_mint_id(w->work.jail_name, err) < 0)
 		return -err->code;
-	if (profile_load(&w->work.config, w->work.profile, err) < 0)
+	if (load(w, err) < 0)
 		return cj_stage(err, "profile");
 	if (w->work.tier == TIER_COLD)
 		return 0;
 	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
 		return cj_stage(err, "plan");
 	w->work.plan.is_ahead = true;
+	w->work.plan.site = &w->site;
 	if (w->work.tier != TIER_INTERPRETER)
 		plan_divide(&w->work.plan);
 	if (w->work.tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
@@ -127,6 +141,8 @@ _Noreturn void worker_main(const struct worker_life *life, const struct worker_o
 		.has_job = order->has_job,
 		.zygote_fd = order->zygote_fd,
 		.signal_fd = -1,
+		.config = order->config,
+		.site = order->site ? *order->site : JAIL_SITE_NULL,
 	};
 	struct work *work = &w.work;
 

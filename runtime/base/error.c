@@ -1,35 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/error.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
+/* Sets the error to a text without strerror(3).  The caller returns. */
+#define SET_TEXT(err, errno_code, fmt)                                                             \
+	do {                                                                                       \
+		*(err) = (struct cj_error){ .code = (errno_code) };                                \
+		(void)text_format((err)->msg, fmt);                                                \
+	} while (0)
+
 int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	*err = (struct cj_error){ .code = code };
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-	va_end(ap);
-
+	SET_TEXT(err, code, fmt);
 	size_t used = strlen(err->msg);
 	(void)snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", strerror(code));
 	if (code == EMFILE) /* one cause, whatever the call was */
 		(void)cj_hint(err, "raise the limit of open files: ulimit -n");
 	return -code;
 }
-
-/* Sets the error to a text without strerror(3).  The caller returns. */
-#define SET_TEXT(err, errno_code, fmt)                                                             \
-	do {                                                                                       \
-		va_list ap;                                                                        \
-		va_start(ap, fmt);                                                                 \
-		*(err) = (struct cj_error){ .code = (errno_code) };                                \
-		(void)vsnprintf((err)->msg, sizeof((err)->msg), fmt, ap);                          \
-		va_end(ap);                                                                        \
-	} while (0)
 
 int cj_reject(struct cj_error *err, const char *fmt, ...)
 {
@@ -57,12 +50,7 @@ int cj_wrap(struct cj_error *err, const char *fmt, ...)
 {
 	char inner[sizeof(err->msg)];
 	memcpy(inner, err->msg, sizeof(inner));
-
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-	va_end(ap);
-
+	(void)text_format(err->msg, fmt);
 	size_t used = strlen(err->msg);
 	(void)snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", inner);
 	return -err->code;
@@ -70,12 +58,8 @@ int cj_wrap(struct cj_error *err, const char *fmt, ...)
 
 int cj_hint(struct cj_error *err, const char *fmt, ...)
 {
-	if (err->hint[0] == '\0') {
-		va_list ap;
-		va_start(ap, fmt);
-		(void)vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
-		va_end(ap);
-	}
+	if (err->hint[0] == '\0')
+		(void)text_format(err->hint, fmt);
 	return -err->code;
 }
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -89,6 +90,17 @@ bool text_unescape_octal(const char *text, size_t size, char *out, size_t room);
 /* The place of a mount in a line of /proc/PID/mountinfo, unescaped in the line itself; NULL: it
  * can't be read.  proc_pid_mountinfo(5) */
 char *text_mount_place(char *line);
+
+/* In a function that takes `fmt` and what it needs: the text, cut to the array `out`.  Returns as
+ * vsnprintf(3). */
+#define text_format(out, fmt)                                                                      \
+	({                                                                                         \
+		va_list all_;                                                                      \
+		va_start(all_, fmt);                                                               \
+		int size_ = vsnprintf(out, sizeof(out), fmt, all_);                                \
+		va_end(all_);                                                                      \
+		size_;                                                                             \
+	})
 
 /* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
  * decimal). */

@@ -12,7 +12,6 @@
  */
 #include "runtime/base/json/json.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,11 +89,8 @@ int json_refuse(const char *name, unsigned line, unsigned column, struct cj_erro
 		const char *fmt, ...)
 {
 	char msg[CJ_ERROR_MSG_MAX];
-	va_list ap;
 
-	va_start(ap, fmt);
-	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
-	va_end(ap);
+	(void)text_format(msg, fmt);
 	return cj_reject(err, "%s:%u:%u: %s", name, line, column, msg);
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/container/call/oci_log.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 #define TIME_MAX 32
 #define LOG_MODE 0644
@@ -95,13 +95,10 @@ void oci_log_info(const struct oci_options *o, const struct cj_error *err)
 void oci_log_debug(const struct oci_options *o, const char *fmt, ...)
 {
 	struct cj_error line = { 0 };
-	va_list ap;
 
 	if (!o->is_debug)
 		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(line.msg, sizeof(line.msg), fmt, ap);
-	va_end(ap);
+	(void)text_format(line.msg, fmt);
 	if (o->log)
 		append_to_log(o, "debug", &line);
 	else

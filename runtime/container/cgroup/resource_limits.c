@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,10 +66,7 @@ __attribute__((format(printf, 2, 3))) static const char *text(struct resource_pl
 							      const char *fmt, ...)
 {
 	char line[256];
-	va_list ap;
-	va_start(ap, fmt);
-	int size = vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
+	int size = text_format(line, fmt);
 	char *copy = size < 0 || (size_t)size >= sizeof(line) ? NULL : arena_strdup(p->arena, line);
 	if (!copy)
 		p->has_failed = true;

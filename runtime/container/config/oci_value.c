@@ -2,7 +2,6 @@
 /* The values of which a config.json consists. */
 #include "runtime/container/config/oci_value.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,11 +13,8 @@ int oci_reject(const struct json_reader *in, const struct json_node *node, struc
 	       const char *fmt, ...)
 {
 	char reason[REASON_MAX];
-	va_list ap;
 
-	va_start(ap, fmt);
-	(void)vsnprintf(reason, sizeof(reason), fmt, ap);
-	va_end(ap);
+	(void)text_format(reason, fmt);
 	return json_reject(in->file, node, err, "%s%s%s", in->within, *in->within ? ": " : "",
 			   reason);
 }

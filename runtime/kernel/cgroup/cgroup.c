@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -23,6 +22,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 
@@ -36,10 +36,7 @@ __attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, cons
 {
 	if (c->why_not[0] != '\0')
 		return; /* the first reason is the cause */
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(c->why_not, sizeof(c->why_not), fmt, ap);
-	va_end(ap);
+	(void)text_format(c->why_not, fmt);
 }
 
 /* Writes the limit and reads it back: the kernel may round it, or take another. */

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,8 +17,10 @@
 #include "runtime/kernel/cgroup/cgroup_tree.h"
 #include "runtime/kernel/cgroup/scope_helper.h"
 
-#define READY_ROUNDS    16 /* others may add processes while we move them out */
-#define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
+#define READY_ROUNDS 16 /* others may add processes while we move them out */
+#define ON_V1                                                                                      \
+	"this host mounts the cgroup v1 controllers (memory, cpu, pids): boot with "               \
+	"systemd.unified_cgroup_hierarchy=1"
 
 /*
  * /proc/self/mountinfo costs a run 2 us for each mount of the host.  Since Linux 6.8 statmount(2)
@@ -140,10 +141,7 @@ void cgroup_host_read(struct cgroup_host *out)
 __attribute__((format(printf, 2, 3))) static bool decline(struct cgroup_parent *out,
 							  const char *fmt, ...)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(out->why_not, sizeof(out->why_not), fmt, ap);
-	va_end(ap);
+	(void)text_format(out->why_not, fmt);
 	return false;
 }
 
@@ -372,9 +370,7 @@ static void say_missing(const struct cgroup_host *host, struct cgroup_parent *ou
 {
 	const char *name = cgroup_controller_names[missing];
 	if (host->self.on_v1[missing])
-		(void)decline(out,
-			      "this host mounts the cgroup v1 controllers (memory, cpu, pids): "
-			      "boot with " SYSTEMD_UNIFIED);
+		(void)decline(out, ON_V1);
 	else
 		(void)decline(out,
 			      "cgroup '%.120s' has no %s controller: enable it above, or name "
@@ -420,9 +416,7 @@ static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
 		has_v1 |= host->self.on_v1[i];
 	if (has_v1)
-		(void)decline(out,
-			      "this host mounts the cgroup v1 controllers (memory, cpu, pids): "
-			      "boot with " SYSTEMD_UNIFIED);
+		(void)decline(out, ON_V1);
 	else if (host->mount.point[0] == '\0')
 		(void)decline(out, "no cgroup v2 hierarchy is mounted here: mount one on "
 				   "/sys/fs/cgroup");

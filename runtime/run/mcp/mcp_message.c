@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/mcp/mcp_message.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "runtime/base/text.h"
 
 #define INTEGER_DIGITS_MAX 19 /* so that any client can hold it in 64 bits */
 #define META_SERVER_INFO   "io.modelcontextprotocol/serverInfo"
@@ -195,12 +196,8 @@ void mcp_id_find(struct blob head, struct blob tail, struct mcp_id *out)
 
 int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
 {
-	va_list ap;
-
 	fault->code = code;
-	va_start(ap, fmt);
-	(void)vsnprintf(fault->text, sizeof(fault->text), fmt, ap);
-	va_end(ap);
+	(void)text_format(fault->text, fmt);
 	return -EINVAL;
 }
 

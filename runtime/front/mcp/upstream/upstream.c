@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/mcp/upstream/upstream.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +29,10 @@ void upstream_fini(struct upstream *u)
 void upstream_fail(struct upstream *u, const char *fmt, ...)
 {
 	char text[CJ_ERROR_MSG_MAX];
-	va_list ap;
 
 	if (u->has_failed)
 		return;
-	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
+	(void)text_format(text, fmt);
 	cj_refuse(&u->failure, "the server '%s' %s", u->spec->name, text);
 	u->has_failed = true;
 }

@@ -46,14 +46,6 @@ static int perform(struct oci_call *call, char *const argv[], struct cj_error *e
 	return verbs[o->verb](call, err);
 }
 
-/* A verb's output that is lost is a failure, too. */
-static int flush_output(struct cj_error *err)
-{
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return cj_fail(err, errno ? errno : EIO, "write to standard output");
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	auto_arena struct arena arena = { 0 };
@@ -67,7 +59,7 @@ int main(int argc, char **argv)
 	if (fd_claim_stdio(&were_open, &err) < 0 ||
 	    oci_options_parse((const char *const *)argv + (argv[0] ? 1 : 0), &arena, &options,
 			      &err) < 0 ||
-	    perform(&call, argv, &err) < 0 || flush_output(&err) < 0) {
+	    perform(&call, argv, &err) < 0 || fd_flush_stdout(&err) < 0) {
 		oci_log_error(&options, &err);
 		return options.verb == OCI_EXEC ? STATUS_EXEC_FAILED : STATUS_FAILED;
 	}

@@ -99,6 +99,13 @@ static ssize_t read_some(int fd, void *buf, size_t size)
 	return got;
 }
 
+int fd_flush_stdout(struct cj_error *err)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	return cj_fail(err, errno ? errno : EIO, "write to standard output");
+}
+
 int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct cj_error *err)
 {
 	const uint8_t *p = buf;

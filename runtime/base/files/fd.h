@@ -26,6 +26,9 @@ struct stat;
  */
 int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err);
 
+/* What was printed must have arrived. */
+int fd_flush_stdout(struct cj_error *err);
+
 /* Writes all of buf or fails; `what` names the object in the message. */
 int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct cj_error *err);
 

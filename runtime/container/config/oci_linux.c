@@ -187,12 +187,10 @@ static JSON_SETTER(line)
 /* Those that the file system has itself, and those that lead elsewhere. */
 static JSON_SETTER(class)
 {
-	static const char *const taken[] = { "info", "mon_data", "mon_groups" };
-	bool is_taken = text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX;
+	static const char *const taken[] = { "info", "mon_data", "mon_groups", NULL };
 
-	for (size_t i = 0; i < COUNT_OF(taken); i++)
-		is_taken = is_taken || strcmp(text, taken[i]) == 0;
-	if (is_taken)
+	if (text[0] == '.' || strchr(text, '/') || strlen(text) > NAME_MAX ||
+	    text_is_one_of(text, taken))
 		return cj_reject(err, "'%.64s' is no name of a class", text);
 	return json_set_oci_text(in, k, text, record, err);
 }

@@ -152,9 +152,7 @@ static int print_line(const struct events_watch *watch, const char *type, bool h
 	}
 	json_close_object(w);
 	int rc = json_print(w, err);
-	if (rc == 0 && fflush(stdout) != 0)
-		rc = cj_fail(err, errno, "write to standard output");
-	return rc;
+	return rc < 0 ? rc : fd_flush_stdout(err);
 }
 
 static uint64_t read_key(int fd, const char *key)

@@ -185,10 +185,7 @@ int cli_finish(int status)
 {
 	struct cj_error err = { 0 };
 
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	(void)!cj_fail(&err, errno, "write to standard output");
-	return cli_fail(&err);
+	return fd_flush_stdout(&err) < 0 ? cli_fail(&err) : status;
 }
 
 int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err)

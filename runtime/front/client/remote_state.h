@@ -134,9 +134,5 @@ void remote_watch_readers(struct remote *r);
  * an exec. */
 void remote_read_signals(struct remote *r);
 
-/* Asks the service to cancel the run.  `signal`: 0 when a reader went away.  The second signal ends
- * the wait. */
-void remote_cancel(struct remote *r, int signal);
-
 /* Adds a warning that says why another request, or the end of the session, cancelled the run. */
 void remote_explain_cancel(struct remote *r);

@@ -25,6 +25,10 @@
 
 static const char *const stream_names[] = { "stdout", "stderr" };
 
+/* Asks the service to cancel the run.  `signal`: 0 when a reader went away.  The second signal ends
+ * the wait. */
+static void cancel(struct remote *r, int signal);
+
 static void end_stream(struct remote *r, struct remote_stream *s, int error)
 {
 	loop_unwatch(&r->loop, &r->readers[s - r->streams].watch);
@@ -62,7 +66,7 @@ static void write_bytes(struct remote *r, struct remote_stream *s, const char *b
 			taken_ms = clock_ms();
 		} else if (errno != EAGAIN) {
 			end_stream(r, s, errno);
-			remote_cancel(r, 0);
+			cancel(r, 0);
 		} else if (patience_ms == 0) {
 			end_stream(r, s, ETIMEDOUT);
 		}
@@ -159,7 +163,7 @@ static void on_gone(struct watch *w, uint32_t events)
 
 	(void)events;
 	loop_unwatch(&reader->of->loop, w);
-	remote_cancel(reader->of, 0);
+	cancel(reader->of, 0);
 }
 
 /* epoll(7) takes no regular file, which has no reader to go away. */
@@ -301,7 +305,7 @@ static struct remote_fetch request_of(const struct remote *r, const char *method
 	};
 }
 
-void remote_cancel(struct remote *r, int signal)
+static void cancel(struct remote *r, int signal)
 {
 	const struct remote_fetch fetch = request_of(r, "DELETE", r->url);
 	struct cj_error ignored = { 0 };
@@ -341,7 +345,7 @@ void remote_read_signals(struct remote *r)
 		bool may_interrupt = r->call->exec && info.ssi_signo == SIGINT &&
 				     !r->is_interrupted && !r->is_cancelled;
 		if (!may_interrupt || !interrupt(r)) /* an exec that still waits takes no signal */
-			remote_cancel(r, (int)info.ssi_signo);
+			cancel(r, (int)info.ssi_signo);
 	}
 }
 

@@ -33,14 +33,10 @@ static int fail(const struct cj_error *err)
 	return FAILED;
 }
 
-/* What was printed must have arrived. */
 static int finish(int status)
 {
 	struct cj_error err = { 0 };
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	(void)!cj_fail(&err, errno, "write to standard output");
-	return fail(&err);
+	return fd_flush_stdout(&err) < 0 ? fail(&err) : status;
 }
 
 static int reject_argument(const char *action, const char *arg, struct cj_error *err)

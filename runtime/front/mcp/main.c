@@ -71,8 +71,8 @@ int main(int argc, char **argv)
 		rc = mcp_broker_print(options.tools_from, &err);
 	else if (rc == 0)
 		rc = mcp_options_print_config(&options, argc > 0 ? argv[0] : "cejail", &err);
-	if (rc == 0 && prints && fflush(stdout) != 0)
-		rc = cj_fail(&err, errno, "write to standard output");
+	if (rc == 0 && prints)
+		rc = fd_flush_stdout(&err);
 	mcp_options_fini(&options);
 	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }

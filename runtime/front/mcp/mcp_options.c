@@ -84,9 +84,8 @@ static int take_profiles(struct mcp_options *o, struct cj_error *err)
 		}
 		if (count == MCP_PROFILES_MAX)
 			return cj_reject(err, "more than %d profiles", MCP_PROFILES_MAX);
-		for (size_t k = 0; k < count; k++)
-			if (strcmp(o->profiles[k], name) == 0)
-				return cj_reject(err, "--profile: '%s' is given twice", name);
+		if (text_is_one_of(name, o->profiles))
+			return cj_reject(err, "--profile: '%s' is given twice", name);
 		o->profiles[count++] = name;
 	}
 	return 0;

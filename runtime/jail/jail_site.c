@@ -8,6 +8,19 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
+
+#define WAYS_MAX 8
+
+/* It makes a parent for each jail, and may answer late, so it is not asked here. */
+static bool is_of_user_manager(void)
+{
+	struct cgroup_parent_report ways[WAYS_MAX];
+	size_t count = cgroup_parent_reports(ways, WAYS_MAX), i = 0;
+	while (i < count && !ways[i].serves)
+		i++;
+	return i < count && strcmp(ways[i].name, "user manager") == 0;
+}
 
 void jail_site_find(struct jail_site *out, const char *id)
 {
@@ -16,11 +29,10 @@ void jail_site_find(struct jail_site *out, const char *id)
 	struct stat st;
 
 	*out = JAIL_SITE_NULL;
-	if (cgroup_find(NULL, id, &found, &ignored) < 0)
+	if (is_of_user_manager() || cgroup_find(NULL, id, &found, &ignored) < 0)
 		return;
 	char *slash = strrchr(found.path, '/');
-	if (found.parent_fd < 0 || !slash || strcmp(found.origin, "user manager") == 0 ||
-	    fstat(found.parent_fd, &st) < 0) {
+	if (found.parent_fd < 0 || !slash || fstat(found.parent_fd, &st) < 0) {
 		cgroup_close(&found);
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fcntl */
+/* WRAP: fcntl cgroup_parent_reports */
 /* What many jails have from one look at the host is what each of them would have found. */
 #include "runtime/jail/jail_site.h"
 
@@ -7,7 +7,7 @@
 
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/record.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "tests/jail/whole_jail.h"
 
 static bool has_no_descriptor_left;
@@ -21,6 +21,19 @@ int __wrap_fcntl(int fd, int command, long argument)
 		return -1;
 	}
 	return __real_fcntl(fd, command, argument);
+}
+
+static bool has_user_manager;
+
+size_t __real_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
+{
+	if (!has_user_manager)
+		return __real_cgroup_parent_reports(out, max);
+	out[0] = (struct cgroup_parent_report){ .name = "delegated" };
+	out[1] = (struct cgroup_parent_report){ .name = "user manager", .serves = true };
+	return 2;
 }
 
 /* Skips the test where no directory for leaves serves many jails. */
@@ -90,6 +103,16 @@ static void a_name_or_path_or_descriptor_that_fails_is_left_to_the_jail(void **s
 	jail_site_close(&site);
 }
 
+static void a_user_manager_makes_a_parent_for_each_jail(void **state)
+{
+	(void)state;
+	struct jail_site site;
+	has_user_manager = true;
+	jail_site_find(&site, "site");
+	has_user_manager = false;
+	assert_int_equal(site.cgroup.parent_fd, -1);
+}
+
 static void without_a_site_each_jail_finds_all(void **state)
 {
 	(void)state;
@@ -138,6 +161,7 @@ int main(void)
 		cmocka_unit_test(a_site_has_the_cgroup_that_each_jail_would_find),
 		cmocka_unit_test(a_directory_that_is_gone_or_another_one_is_not_used),
 		cmocka_unit_test(a_name_or_path_or_descriptor_that_fails_is_left_to_the_jail),
+		cmocka_unit_test(a_user_manager_makes_a_parent_for_each_jail),
 		cmocka_unit_test(without_a_site_each_jail_finds_all),
 		cmocka_unit_test(jails_of_a_site_run_one_after_the_other),
 	};

@@ -71,7 +71,7 @@
  * Init dies with the supervisor (PR_SET_PDEATHSIG, and the link), and every process in the jail
  * dies with init: pid_namespaces(7).  The kernel frees namespaces, detached mounts, memfds and
  * locks.  Two things can outlive a killed supervisor: an empty cgroup directory, and the record
- * that names it.  The record is made before the cgroup and removed after it.  The next run and
+ * that names it.  The record is made before the cgroup and removed after it.  A later run and
  * `cejail gc` remove both.
  *
  * supervisor_stages[] below lists what the supervisor holds.  Leaving it upwards is the only

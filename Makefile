@@ -163,8 +163,8 @@ $(OCI): $(OUT)/runtime/container/main.o $(OUT)/runtime/front/cli/no_plugins.o $(
 $(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/helpers/%_main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
-# Loads rules, without a shared library: a burst of runs waits for its start.
-$(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS))
+# Loads rules, with one shared library besides libc: a burst of runs waits for its start.
+$(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS)) -lmnl
 
 # Dynamic, because Debian has no archive of libmnl; bound at its start, before it gives up its rights.
 $(GATEWAY): $(OUT)/runtime/front/helpers/gateway_main.o $(LIB)

@@ -75,6 +75,9 @@ static int open_both(struct gateway_process *p, const struct gateway_wants *want
 		     struct cj_error *err)
 {
 	int *names_fd = &p->handles.fds[SLOT_DNS_UDP];
+	auto_fd int loader_fd = LOADER_FD;
+	if (gateway_fork_loader(loader_fd, err) < 0)
+		return -err->code;
 	auto_fd int netns_fd =
 	    uplink_join_owner(NAMES_FD, err); /* the jail's socket, until below */
 	/* After the join: a change of credentials clears the request. */
@@ -370,7 +373,7 @@ static int make_gateway(struct gateway_process *p, const struct gateway_wants *w
 	    watch_log(p, SOURCE_GATEWAY_LOG, SLOT_GATEWAY_LOG, err) < 0 || hand_over(p, err) < 0)
 		return -err->code;
 	step_wait_forever(&p->asks);
-	return settle(p, &(struct gateway_rights){ &gateway_calls, "the gateway", true }, err);
+	return settle(p, &(struct gateway_rights){ &gateway_calls, "the gateway", true, 0 }, err);
 }
 
 /* Whoever owns a user namespace has every capability over it from outside: so the reader joins it,
@@ -387,8 +390,8 @@ static int open_log(struct gateway_process *p, struct cj_error *err)
 		return -err->code;
 	if (watch_link(p, err) < 0 || watch_log(p, SOURCE_JAIL_LOG, SLOT_JAIL_LOG, err) < 0)
 		return -err->code;
-	return settle(p, &(struct gateway_rights){ &gateway_log_calls, "the gateway", has_joined },
-		      err);
+	return settle(
+	    p, &(struct gateway_rights){ &gateway_log_calls, "the gateway", has_joined, 0 }, err);
 }
 
 static struct gateway_process begin(void)

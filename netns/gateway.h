@@ -5,14 +5,15 @@
  * to look up, and the heads of packets that the rules refuse.
  *
  *	supervisor              gateway
- *	clone3, execve -------> has the jail's socket and two links, dies with the supervisor
+ *	clone3, execve -------> has the jail's socket and three links, dies with the supervisor
+ *	                        starts the loader (loader.h) as the supervisor's child
  *	                        joins the user namespace that owns the jail's network namespace
  *	                        creates the gateway's namespace, and opens sockets in it
  *	                        enters the jail's network namespace, and opens sockets in it
  *	<--- opened, sockets -- those for rules and links; they keep the gateway alive
- *	loads rules             gives up memory, files, capabilities and system calls
+ *	lets the loader load    gives up memory, files, capabilities and system calls
  *	<-------------- ready
- *	starts the uplink, makes the links
+ *	starts the uplink, lets the loader join the jail's user namespace, makes the links
  *	serve ----------------> answers port 53
  *	<------------- served
  *
@@ -53,6 +54,7 @@
 #include <assert.h>
 
 #include "netns/address/names.h"
+#include "netns/firewall/loader.h"
 #include "netns/network.h"
 #include "netns/relay/client_name.h"
 #include "netns/relay/name_proxy.h"
@@ -146,11 +148,12 @@ struct gateway_wants {
  * gateway_start - start the process; then await GATEWAY_OPENED and GATEWAY_READY.
  *
  * jail_fd: a socket of the jail's network namespace; it stays the caller's.
+ * out_loader: see loader_take().
  * Must not: be called before the id maps are written.
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), network_namespaces(7).
  */
 int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-		  struct cj_error *err);
+		  struct loader *out_loader, struct cj_error *err);
 
 /*
  * gateway_start_log - the program alone reads the log of denied packets of a network namespace that
@@ -161,6 +164,10 @@ int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway
  * Fails:   as denials_listen().
  */
 int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err);
+
+/* A loader alone.  The program begins with the caller's rights, but an execve(2) of a user other
+ * than root keeps only ambient capabilities: capabilities(7). */
+int gateway_start_loader(struct loader *out, struct cj_error *err);
 
 /* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void gateway_stop(struct gateway *g);
@@ -173,6 +180,8 @@ void gateway_stop(struct gateway *g);
 int gateway_run(const struct gateway_wants *wants);
 /* What it does in a process that gateway_start_log() has made, until then. */
 int gateway_run_log(void);
+/* The loader: serves the link until its other end is closed, then ends the process. */
+_Noreturn void gateway_run_loader(int link_fd);
 
 /*
  * gateway_open_here - the namespaces and sockets alone, for a trial: the gateway's and the jail's

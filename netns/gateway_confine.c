@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the gateway's process and its dialer give up. */
+/* What the processes of the gateway's program give up. */
 #include "netns/gateway_parts.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/mman.h>
@@ -116,12 +117,36 @@ const struct call_list gateway_dialer_calls = {
 	.nrules = LENGTH(dialer_rules),
 };
 
+/* The loader's sockets are those of orders: the kernel judges what it sends through them. */
+/* clang-format off */
+static const unsigned loader_allowed[] = {
+	SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_getsockname, SYS_close, SYS_ppoll, SYS_munmap,
+	SYS_mremap, SYS_madvise, SYS_brk, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,
+	SYS_exit_group,
+#ifdef SYS_poll
+	SYS_poll,
+#endif
+};
+/* clang-format on */
+
+static const struct call_rule loader_rules[] = {
+	{ SYS_setsockopt, { IS(1, SOL_NETLINK), IS(2, NETLINK_CAP_ACK) } },
+	{ SYS_mmap, { { CALL_LOW(2), PROT_EXEC, 0, false } } },
+};
+
+const struct call_list gateway_loader_calls = {
+	.allowed = loader_allowed,
+	.nallowed = LENGTH(loader_allowed),
+	.rules = loader_rules,
+	.nrules = LENGTH(loader_rules),
+};
+
 /* The change of users comes first: it clears the request to die with the parent. */
 int gateway_give_up(int link_fd, const struct gateway_rights *rights, struct cj_error *err)
 {
 	if ((rights->has_joined && uplink_become_mapped(err) < 0) ||
 	    child_die_with_parent(link_fd, err) < 0 || child_become_undumpable(err) < 0 ||
-	    privileges_keep_only(0, err) < 0)
+	    privileges_keep_only(rights->kept, err) < 0)
 		return -err->code;
 	int rc = rights->calls == &gateway_dialer_calls ? landlock_allow_connecting(err)
 							: landlock_allow_only(NULL, 0, err);

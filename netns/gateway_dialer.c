@@ -50,7 +50,7 @@ static int run(int link_fd, struct cj_error *err)
 		return -err->code;
 	(void)prctl(PR_SET_NAME, "cejail-dialer", 0, 0, 0); /* only what ps(1) shows */
 	const struct step_link link = { link_fd, "the gateway", gateway_step_names };
-	const struct gateway_rights rights = { &gateway_dialer_calls, "the dialer", true };
+	const struct gateway_rights rights = { &gateway_dialer_calls, "the dialer", true, 0 };
 	step_wait_forever(&link);
 	if (gateway_give_up(link_fd, &rights, err) < 0) {
 		step_abort(&link, err);

@@ -18,7 +18,8 @@
  * descriptors.
  */
 enum { LINK_FD = CHILD_FIRST_FD, ASKS_FD, NAMES_FD };
-#define LOG_FD ASKS_FD /* of gateway_start_log() */
+#define LOG_FD    ASKS_FD        /* of gateway_start_log() */
+#define LOADER_FD (NAMES_FD + 1) /* of gateway_start(): the loader's end of its link */
 
 /* One question of the gateway's process, to the supervisor or to the dialer. */
 struct gateway_question {
@@ -47,17 +48,24 @@ int gateway_open_jail(int netns_fd, struct network_handles *h, struct cj_error *
 
 /* --- gateway_confine.c --- */
 
-extern const struct call_list gateway_calls, gateway_log_calls, gateway_dialer_calls;
+extern const struct call_list gateway_calls, gateway_log_calls, gateway_dialer_calls,
+    gateway_loader_calls;
 
 /* What a process keeps. */
 struct gateway_rights {
 	const struct call_list *calls;
 	const char *whose; /* for messages */
 	bool has_joined;   /* the user namespace is another one, whose first ids it takes */
+	uint64_t kept;     /* capabilities: 1 << CAP_* */
 };
 
-/* For good: gives up files, capabilities, and all calls but those of the list. */
+/* For good: gives up files, all other capabilities, and all calls but those of the list. */
 int gateway_give_up(int link_fd, const struct gateway_rights *rights, struct cj_error *err);
+
+/* --- gateway_loader.c --- */
+
+/* The loader as a child of the calling process' parent, who learns its pidfd by the link. */
+int gateway_fork_loader(int link_fd, struct cj_error *err);
 
 /* --- gateway_dialer.c --- */
 

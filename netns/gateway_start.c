@@ -34,9 +34,9 @@ const char *const gateway_step_names[GATEWAY_STEPS] = {
 
 void gateway_version(char out[static GATEWAY_VERSION_MAX])
 {
-	(void)snprintf(out, GATEWAY_VERSION_MAX, "%s-%d-%zu-%zu-%zu", CJ_VERSION, GATEWAY_STEPS,
-		       sizeof(struct gateway_name), sizeof(struct gateway_check),
-		       sizeof(struct denial));
+	(void)snprintf(out, GATEWAY_VERSION_MAX, "%s-%d-%zu-%zu-%zu-%d-%zu", CJ_VERSION,
+		       GATEWAY_STEPS, sizeof(struct gateway_name), sizeof(struct gateway_check),
+		       sizeof(struct denial), LOADER_STEPS, sizeof(struct loader_order));
 }
 
 /* In the new process.  Returns only after a failure, which the parent learns by fds[0]. */
@@ -58,11 +58,11 @@ static void become_gateway(const char *const *words, int *fds, size_t count, pid
 }
 
 /* fds[0] is the program's end of the link. */
-static int start(const char *const *words, int *fds, size_t count, struct gateway *out,
+static int start(const char *const *words, int *fds, size_t count, int *out_pidfd,
 		 struct cj_error *err)
 {
 	const pid_t self = getpid();
-	pid_t pid = child_fork(&out->pidfd);
+	pid_t pid = child_fork(out_pidfd);
 	if (pid == 0) {
 		become_gateway(words, fds, count, self);
 		_exit(0); /* closes the rest */
@@ -80,16 +80,30 @@ static int pair(struct step_link *out, int *out_theirs, struct cj_error *err)
 	return 0;
 }
 
+static int pair_loader(struct loader *out, int *out_theirs, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, LOADER_ANSWER_MS, err) < 0)
+		return -err->code;
+	out->link = (struct step_link){ ends[0], "the loader of rules", loader_step_names };
+	*out_theirs = ends[1];
+	return 0;
+}
+
 int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-		  struct cj_error *err)
+		  struct loader *out_loader, struct cj_error *err)
 {
 	const char *const words[] = { "jail", wants->has_dns ? "dns" : "-",
 				      wants->has_proxy ? "proxy" : "-", NULL };
-	auto_fd int link_fd = -1, asks_fd = -1;
+	auto_fd int link_fd = -1, asks_fd = -1, loader_fd = -1;
 	*out = GATEWAY_NONE;
+	*out_loader = LOADER_NONE;
 	if (pair(&out->link, &link_fd, err) < 0 || pair(&out->asks, &asks_fd, err) < 0 ||
-	    start(words, (int[]){ link_fd, asks_fd, jail_fd }, 3, out, err) < 0) {
+	    pair_loader(out_loader, &loader_fd, err) < 0 ||
+	    start(words, (int[]){ link_fd, asks_fd, jail_fd, loader_fd }, 4, &out->pidfd, err) <
+		0) {
 		gateway_stop(out);
+		loader_stop(out_loader);
 		return -err->code;
 	}
 	step_limit_wait(out->asks.sock_fd, GATEWAY_SEND_MS);
@@ -102,9 +116,22 @@ int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err)
 	auto_fd int link_fd = -1;
 	*out = GATEWAY_NONE;
 	if (pair(&out->link, &link_fd, err) < 0 ||
-	    start(words, (int[]){ link_fd, log_fd }, 2, out, err) < 0 ||
+	    start(words, (int[]){ link_fd, log_fd }, 2, &out->pidfd, err) < 0 ||
 	    step_await(&out->link, GATEWAY_READY, NULL, err) < 0) {
 		gateway_stop(out);
+		return -err->code;
+	}
+	return 0;
+}
+
+int gateway_start_loader(struct loader *out, struct cj_error *err)
+{
+	static const char *const words[] = { "loader", NULL };
+	auto_fd int link_fd = -1;
+	*out = LOADER_NONE;
+	if (pair_loader(out, &link_fd, err) < 0 ||
+	    start(words, &link_fd, 1, &out->pidfd, err) < 0) {
+		loader_stop(out);
 		return -err->code;
 	}
 	return 0;

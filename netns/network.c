@@ -82,13 +82,17 @@ static void unwatch_fd(struct network *n, int fd)
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* fails if it was not there */
 }
 
+static int reject(const struct network *n, int family, struct cj_error *err)
+{
+	return loader_unreachable(&n->loader, n->handles.fds[SLOT_JAIL_RULES], family, err);
+}
+
 /* Rejected at once, a program need not wait for a timeout. */
 static int reject_unreachable(struct network *n, struct cj_error *err)
 {
-	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
-	if (network_uplink(n) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
+	if (network_uplink(n) == UPLINK_NONE && reject(n, 4, err) < 0)
 		return -err->code;
-	return n->uplink && uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
+	return n->uplink && uplink_has_ipv6(n->uplink) ? 0 : reject(n, 6, err);
 }
 
 static_assert(NETWORK_PORTS_MAX <= TCP_POOL_LISTENERS_MAX, "forward_create() takes all ports");
@@ -156,6 +160,7 @@ int network_create(const struct network_setup *setup, struct network_handles *ha
 	n->handles = *handles;
 	network_handles_init(handles);
 	n->gateway = GATEWAY_NONE;
+	n->loader = LOADER_NONE;
 	n->epoll_fd = -1;
 	if (make_names(n, err) < 0 || build_forward(n, err) < 0 || build_upstream(n, err) < 0) {
 		network_destroy(&n);
@@ -193,13 +198,13 @@ enum network_state network_state(const struct network *n, const char **out_why)
 
 static int load_rules(struct network *n, struct cj_error *err)
 {
-	const struct firewall_spec spec = network_firewall(n, &n->rules),
-				   gateway = network_gateway_firewall(n, &n->rules);
+	const struct firewall_spec jail = network_firewall(n, SLOT_JAIL_RULES, &n->rules),
+				   gateway = network_firewall(n, SLOT_GATEWAY_RULES, &n->rules);
 	if (n->names)
 		n->names->has_ipv6 = n->handles.has_ipv6;
-	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
+	if (loader_apply_jail(&n->loader, n->handles.fds[SLOT_JAIL_RULES], &jail, err) < 0)
 		return cj_wrap(err, "the jail's rules");
-	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &gateway, err) < 0)
+	if (loader_apply_gateway(&n->loader, n->handles.fds[SLOT_GATEWAY_RULES], &gateway, err) < 0)
 		return cj_wrap(err, "the gateway's rules");
 	return 0;
 }
@@ -221,6 +226,7 @@ static int start_uplink(struct network *n, struct cj_error *err)
 		.number = n->number,
 		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
 		.has_ipv6 = n->handles.has_ipv6,
+		.loader = &n->loader,
 		.allowed = n->rules.endpoints->items,
 		/* other lists need no rules on the host: jails with them may share a table there */
 		.nallowed = n->rules.endpoints->opens_closed_range ? n->rules.endpoints->count : 0,
@@ -238,7 +244,7 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	struct gateway_opened opened;
 	int *jail_fd = &n->handles.fds[SLOT_JAIL];
 	const struct gateway_wants wants = { network_has_dns(n->spec), network_has_proxy(n->spec) };
-	if (gateway_start(&wants, *jail_fd, &n->gateway, err) < 0)
+	if (gateway_start(&wants, *jail_fd, &n->gateway, &n->loader, err) < 0)
 		return -err->code;
 	if (network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
 		return cj_hint_for(err, EPIPE,
@@ -252,7 +258,7 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	n->gateway.dialer_pidfd = take_fd(&n->handles.fds[SLOT_DIALER]);
 	n->handles.has_ipv6 = opened.has_ipv6;
 	cj_close(jail_fd);
-	return 0;
+	return loader_take(&n->loader, err);
 }
 
 /* It has given up what it does not need, while the rules were loaded. */
@@ -275,20 +281,10 @@ static int build_public(struct network *n, struct cj_error *err)
 	n->is_filtered = true;
 	if (watch_gateway(n, err) < 0 ||
 	    watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err) < 0 ||
-	    start_uplink(n, err) < 0)
+	    start_uplink(n, err) < 0 ||
+	    loader_join(&n->loader, n->handles.fds[SLOT_GATEWAY_RULES], err) < 0)
 		return -err->code;
 	return join_links(n, err);
-}
-
-/* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
-void network_close_jail(const struct network *n)
-{
-	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */
-	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
-	if (!n->is_filtered)
-		return;
-	(void)!firewall_unreachable(rules_fd, 4, &ignored);
-	(void)!firewall_unreachable(rules_fd, 6, &ignored);
 }
 
 static void stop_uplink(struct network *n)
@@ -305,6 +301,16 @@ static void stop_gateway(struct network *n)
 	gateway_stop(&n->gateway);
 }
 
+/* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
+void network_close_jail(struct network *n)
+{
+	struct cj_error ignored;
+	if (!n->is_filtered || (reject(n, 4, &ignored) == 0 && reject(n, 6, &ignored) == 0))
+		return;
+	stop_uplink(n);
+	stop_gateway(n);
+}
+
 void network_give_up(struct network *n, const struct cj_error *why)
 {
 	char text[CJ_ERROR_TEXT_MAX];
@@ -316,6 +322,7 @@ void network_give_up(struct network *n, const struct cj_error *why)
 	n->is_filtered = false;
 	stop_uplink(n);
 	stop_gateway(n);
+	loader_stop(&n->loader);
 	hostaddrs_close(&n->hostaddrs);
 	for (size_t i = 0; i < SLOT_LISTENERS; i++)
 		cj_close(&n->handles.fds[i]);
@@ -395,30 +402,29 @@ bool network_is_building(const struct network *n)
 
 static int close_new_addresses(struct network *n, struct cj_error *err)
 {
+	const int tables[] = { n->handles.fds[SLOT_JAIL_RULES],
+			       n->handles.fds[SLOT_GATEWAY_RULES] };
 	size_t first = 0, count = 0;
 	if (hostaddrs_receive(n->hostaddrs, &first, err) < 0)
 		return -err->code;
 	const struct ip *list = hostaddrs_list(n->hostaddrs, &count);
 	for (size_t i = first; i < count; i++)
-		if (firewall_close_host(n->handles.fds[SLOT_JAIL_RULES], &list[i], err) < 0 ||
-		    firewall_close_host(n->handles.fds[SLOT_GATEWAY_RULES], &list[i], err) < 0)
+		if (loader_close_host(&n->loader, tables, &list[i], err) < 0)
 			return cj_wrap(err, "close a new address of this host's");
 	return 0;
 }
 
 /* If a new address of the host can't be closed, all destinations are closed; the program goes
  * on. */
-static int on_hostaddrs(struct network *n, struct cj_error *err)
+static void on_hostaddrs(struct network *n)
 {
-	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
-	if (close_new_addresses(n, err) == 0)
-		return 0;
+	struct cj_error why = { 0 };
+	if (close_new_addresses(n, &why) == 0)
+		return;
 	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
 	network_set_failed(n, "", "nothing new leads out of the jail's network any more: %s",
-			   err->msg);
-	*err = (struct cj_error){ 0 };
-	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
-							  : firewall_unreachable(rules_fd, 6, err);
+			   why.msg);
+	network_close_jail(n);
 }
 
 static void lose_uplink(struct network *n)
@@ -429,22 +435,23 @@ static void lose_uplink(struct network *n)
 			   uplink_why(n->uplink));
 }
 
-int network_lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err)
+void network_lose_gateway(struct network *n, const struct cj_error *why)
 {
+	struct cj_error ignored; /* without it a program waits longer, and reaches nothing either */
 	stop_uplink(n);
 	stop_gateway(n);
 	n->is_building = false;
 	network_set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
-	return reject_unreachable(n, err);
+	(void)!reject_unreachable(n, &ignored);
 }
 
-static int on_uplink(struct network *n, struct cj_error *err)
+static void on_uplink(struct network *n)
 {
 	struct cj_error why = { 0 };
 	lose_uplink(n);
-	if (step_tell(&n->gateway.link, GATEWAY_LOSE, NULL, 0, NULL, 0, &why) < 0)
-		return network_lose_gateway(n, &why, err);
-	return reject_unreachable(n, err);
+	if (step_tell(&n->gateway.link, GATEWAY_LOSE, NULL, 0, NULL, 0, &why) < 0 ||
+	    reject_unreachable(n, &why) < 0)
+		network_lose_gateway(n, &why);
 }
 
 static void serve_upstream(struct network *n)
@@ -457,21 +464,31 @@ static void serve_upstream(struct network *n)
 static int serve_source(struct network *n, enum network_source source, struct cj_error *err)
 {
 	struct cj_error why = { 0 };
-	if (source == SOURCE_FORWARD)
+	int rc = 0;
+	switch (source) {
+	case SOURCE_FORWARD:
 		return forward_serve(n->forward, err);
-	if (source == SOURCE_UPSTREAM) {
+	case SOURCE_UPSTREAM:
 		serve_upstream(n);
 		return 0;
-	}
-	if (source == SOURCE_HOSTADDRS)
-		return on_hostaddrs(n, err);
-	if (n->gateway.pidfd < 0) /* lost by an earlier event of the same call */
+	case SOURCE_HOSTADDRS:
+		on_hostaddrs(n);
 		return 0;
-	if (source == SOURCE_UPLINK)
-		return on_uplink(n, err);
-	int rc = source == SOURCE_GATEWAY ? network_take_events(n, &why)
-					  : network_answer_ask(n, &why);
-	return rc < 0 ? network_lose_gateway(n, &why, err) : 0;
+	case SOURCE_UPLINK:
+		if (n->gateway.pidfd >= 0)
+			on_uplink(n);
+		return 0;
+	case SOURCE_GATEWAY:
+	case SOURCE_ASKS:
+		if (n->gateway.pidfd < 0) /* lost by an earlier event of the same call */
+			return 0;
+		rc = source == SOURCE_GATEWAY ? network_take_events(n, &why)
+					      : network_answer_ask(n, &why);
+		if (rc < 0)
+			network_lose_gateway(n, &why);
+		return 0;
+	}
+	return 0;
 }
 
 int network_fd(const struct network *n)
@@ -504,14 +521,14 @@ uint64_t network_denied_so_far(const struct network *n)
 static int count_denials(struct network *n, struct cj_error *err)
 {
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	struct cj_error why = { 0 }, ignored;
+	const int tables[] = { n->handles.fds[SLOT_JAIL_RULES],
+			       n->handles.fds[SLOT_GATEWAY_RULES] };
+	struct cj_error why = { 0 };
 	if (!n->is_filtered)
 		return 0;
-	int rc = firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, err);
-	if (rc == 0)
-		rc = firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, err);
+	int rc = loader_read_counters(&n->loader, tables, counts, err);
 	if (n->gateway.pidfd >= 0 && network_drain(n, &why) < 0)
-		(void)!network_lose_gateway(n, &why, &ignored);
+		network_lose_gateway(n, &why);
 	counts[NET_NAME] = n->denied_names;
 	denials_settle(&n->denials, counts);
 	return rc;
@@ -546,6 +563,7 @@ void network_destroy(struct network **n)
 	http_upstream_destroy(&(*n)->upstream);
 	stop_uplink(*n);
 	stop_gateway(*n);
+	loader_stop(&(*n)->loader);
 	hostaddrs_close(&(*n)->hostaddrs);
 	network_handles_fini(&(*n)->handles);
 	cj_close(&(*n)->epoll_fd);

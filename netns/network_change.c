@@ -9,7 +9,6 @@
 
 #include <errno.h>
 
-#include "netns/firewall/firewall.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
@@ -38,8 +37,7 @@ static int check_again(struct network *n, struct cj_error *err)
 /* Without the gateway, nothing leaves the jail. */
 static int fail_change(struct network *n, const struct cj_error *err)
 {
-	struct cj_error ignored;
-	(void)!network_lose_gateway(n, err, &ignored);
+	network_lose_gateway(n, err);
 	return -err->code;
 }
 
@@ -48,30 +46,30 @@ static void use_names(struct network *n, const struct names_rules *rules)
 	names_change(n->names, rules, clock_ms());
 }
 
+static int replace_table(struct network *n, enum network_slot table, const struct names_rules *from,
+			 const struct names_rules *to, struct cj_error *err)
+{
+	const struct firewall_spec old = network_firewall(n, table, from),
+				   new = network_firewall(n, table, to);
+	return loader_replace(&n->loader, n->handles.fds[table], &old, &new, err);
+}
+
 /* One table after the other: what only one of them opens is closed. */
 static int replace_rules(struct network *n, const struct names_rules *from,
 			 const struct names_rules *to, struct cj_error *err)
 {
-	const struct firewall_spec old = network_firewall(n, from), new = network_firewall(n, to);
-	const struct firewall_spec from_gateway = network_gateway_firewall(n, from),
-				   to_gateway = network_gateway_firewall(n, to);
-	const int jail_fd = n->handles.fds[SLOT_JAIL_RULES];
 	struct cj_error ignored;
 	use_names(n, to);
-	int rc = firewall_replace(jail_fd, &old, &new, err);
-	if (rc == 0) {
-		rc = firewall_replace(n->handles.fds[SLOT_GATEWAY_RULES], &from_gateway,
-				      &to_gateway, err);
-		if (rc < 0)
-			use_names(n, from); /* for the first table, as it was */
-		if (rc < 0 && firewall_replace(jail_fd, &new, &old, &ignored) < 0) {
-			network_close_jail(n);
-			network_set_failed(n, "",
-					   "nothing leads out of the jail's network any more: %s",
-					   err->msg);
-		}
-	} else {
+	int rc = replace_table(n, SLOT_JAIL_RULES, from, to, err);
+	const bool is_half = rc == 0;
+	if (is_half)
+		rc = replace_table(n, SLOT_GATEWAY_RULES, from, to, err);
+	if (rc < 0)
 		use_names(n, from);
+	if (rc < 0 && is_half && replace_table(n, SLOT_JAIL_RULES, to, from, &ignored) < 0) {
+		network_close_jail(n);
+		network_set_failed(n, "", "nothing leads out of the jail's network any more: %s",
+				   err->msg);
 	}
 	names_loaded(n->names, true);
 	return rc;

@@ -115,6 +115,16 @@ static uint32_t refuse_addresses(struct network *n, const char *name, struct cj_
 	return GATEWAY_NAME_LATER;
 }
 
+/* In the gateway first: the jail's table decides what the program reaches. */
+static int open_new(struct network *n, struct cj_error *err)
+{
+	const int tables[] = { n->handles.fds[SLOT_GATEWAY_RULES],
+			       n->handles.fds[SLOT_JAIL_RULES] };
+	size_t count = 0;
+	const struct endpoint *named = names_new(n->names, &count);
+	return count > 0 ? loader_open_names(&n->loader, tables, named, count, err) : 0;
+}
+
 /* What is new is open only if both tables take it. */
 static uint32_t open_name(struct network *n, const struct gateway_name *name)
 {
@@ -140,9 +150,7 @@ static uint32_t open_name(struct network *n, const struct gateway_name *name)
 		if (end == NAMES_OPEN)
 			open |= UINT32_C(1) << i;
 	}
-	bool are_open = firewall_open_names(n->handles.fds[SLOT_GATEWAY_RULES], n->names, &err) ==
-			    0 &&
-			firewall_open_names(n->handles.fds[SLOT_JAIL_RULES], n->names, &err) == 0;
+	bool are_open = open_new(n, &err) == 0;
 	names_loaded(n->names, are_open);
 	return are_open ? open : refuse_addresses(n, name->text, &err);
 }

@@ -23,6 +23,7 @@ struct network {
 	struct network_callbacks callbacks;
 	struct network_handles handles;
 	struct gateway gateway;
+	struct loader loader;
 	bool is_drain_late; /* the gateway has not answered the last one, and gets no other */
 	struct network_rate denial_rate, ask_rate, name_rate; /* of what it sends */
 	int epoll_fd;                                         /* -1: nothing to serve yet */
@@ -46,19 +47,18 @@ struct network {
 /* Names can be checked: the list of a session may get some later. */
 bool network_has_proxy(const struct network_spec *spec);
 
-/* The rules about destinations in the jail, of these and of the host's addresses. */
-struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules);
-/* Likewise in the gateway. */
-struct firewall_spec network_gateway_firewall(const struct network *n,
-					      const struct names_rules *rules);
+/* The rules about destinations in the table of a slot, of these, of the host's addresses and of
+ * what names have opened and no table has. */
+struct firewall_spec network_firewall(const struct network *n, enum network_slot table,
+				      const struct names_rules *rules);
 
 /* --- network.c, for network_change.c --------------------------------------------------------- */
 
-/* Refuses every packet of the jail, as far as its rules can still be changed. */
-void network_close_jail(const struct network *n);
+/* Refuses every packet of the jail; if its rules can't be changed, its uplink and gateway end. */
+void network_close_jail(struct network *n);
 
 /* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on. */
-int network_lose_gateway(struct network *n, const struct cj_error *why, struct cj_error *err);
+void network_lose_gateway(struct network *n, const struct cj_error *why);
 
 /* Sets NETWORK_FAILED and its reason, and warns of it, with `prefix` before it.  A text that is too
  * long is cut. */

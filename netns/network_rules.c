@@ -35,12 +35,14 @@ bool network_has_dns(const struct network_spec *spec)
 	return spec->nallow == 0 || spec->is_live;
 }
 
-struct firewall_spec network_firewall(const struct network *n, const struct names_rules *rules)
+struct firewall_spec network_firewall(const struct network *n, enum network_slot table,
+				      const struct names_rules *rules)
 {
 	struct firewall_spec spec = {
 		.addresses = addresses_make(n->handles.has_ipv6),
 		.has_dns = network_has_dns(n->spec),
-		.names = n->names,
+		.has_names = n->names != NULL,
+		.has_proxy = table == SLOT_GATEWAY_RULES && network_has_proxy(n->spec),
 		.checks_names = rules->checks_names,
 		.is_list = rules->is_list,
 		.allowed = rules->endpoints->items,
@@ -49,13 +51,7 @@ struct firewall_spec network_firewall(const struct network *n, const struct name
 		.ndenied = rules->endpoints->ndenied,
 	};
 	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
-	return spec;
-}
-
-struct firewall_spec network_gateway_firewall(const struct network *n,
-					      const struct names_rules *rules)
-{
-	struct firewall_spec spec = network_firewall(n, rules);
-	spec.has_proxy = network_has_proxy(n->spec);
+	if (n->names)
+		spec.named = names_new(n->names, &spec.nnamed);
 	return spec;
 }

@@ -142,6 +142,15 @@ enum names_end names_take(struct names *n, const struct names_answer *answer, co
 	return end;
 }
 
+const struct endpoint *names_new(struct names *n, size_t *out_count)
+{
+	*out_count = 0;
+	for (size_t i = 0; i < n->count; i++)
+		if (n->open[i].is_new)
+			n->fresh[(*out_count)++] = n->open[i].endpoint;
+	return n->fresh;
+}
+
 void names_loaded(struct names *n, bool are_open)
 {
 	for (size_t i = 0; i < n->count; i++) {

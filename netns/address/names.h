@@ -58,6 +58,7 @@ struct names {
 	bool has_ipv6; /* false: no answer has an address of it */
 	size_t count;
 	struct names_open open[NAMES_OPEN_MAX];
+	struct endpoint fresh[NAMES_OPEN_MAX]; /* names_new() */
 };
 
 enum names_end {
@@ -80,6 +81,9 @@ struct names_answer {
  */
 enum names_end names_take(struct names *n, const struct names_answer *answer, const struct ip *ip,
 			  uint64_t now_ms);
+
+/* The new ones, to be loaded.  Valid until the next call. */
+const struct endpoint *names_new(struct names *n, size_t *out_count);
 
 /* The new ones are loaded now; or not, and then they are not open. */
 void names_loaded(struct names *n, bool are_open);

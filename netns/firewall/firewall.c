@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
@@ -74,20 +75,34 @@ static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *e
 }
 
 struct verdict {
+	const struct nft_batch *batch;
 	uint32_t port;
 	bool is_loaded; /* the last object was acknowledged */
 	int code;       /* the first refusal */
 	uint32_t seq;   /* of the message it is about */
 };
 
-static void read_answer(const struct nft_batch *b, const struct nlmsghdr *answer, struct verdict *v)
+/* In place of mnl_cb_run(), which ends at a dump that was interrupted: the rest must be read, too.
+ * libmnl takes a length above INT_MAX for a small one. */
+static void each_message(const void *bytes, ssize_t size,
+			 void (*take)(const struct nlmsghdr *message, void *data), void *data)
 {
+	int left = (int)size;
+	const struct nlmsghdr *message = bytes;
+	for (; mnl_nlmsg_ok(message, left) && message->nlmsg_len <= ANSWER_BYTES;
+	     message = mnl_nlmsg_next(message, &left))
+		take(message, data);
+}
+
+static void read_answer(const struct nlmsghdr *answer, void *data)
+{
+	struct verdict *v = data;
 	if (answer->nlmsg_type != NLMSG_ERROR || answer->nlmsg_pid != v->port ||
-	    answer->nlmsg_seq < b->first_seq || answer->nlmsg_seq > b->last_seq)
+	    answer->nlmsg_seq < v->batch->first_seq || answer->nlmsg_seq > v->batch->last_seq)
 		return;
 
 	int code = nfnl_error(answer);
-	if (code == 0 && answer->nlmsg_seq == b->last_seq - 1)
+	if (code == 0 && answer->nlmsg_seq == v->batch->last_seq - 1)
 		v->is_loaded = true;
 	if (code != 0 && v->code == 0) {
 		v->code = code;
@@ -96,8 +111,7 @@ static void read_answer(const struct nft_batch *b, const struct nlmsghdr *answer
 }
 
 /* Reads until the socket is empty; waits until the batch is accepted or refused. */
-static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v,
-			struct cj_error *err)
+static int read_verdict(int nft_fd, struct verdict *v, struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) char buffer[ANSWER_BYTES];
 
@@ -109,16 +123,13 @@ static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v
 			return 0;
 		if (got == 0 && await_answer(nft_fd, err) < 0)
 			return -err->code;
-
-		int left = (int)got;
-		const struct nlmsghdr *answer = (const struct nlmsghdr *)buffer;
-		for (; nfnl_is_message(answer, left); answer = nfnl_next(answer, &left))
-			read_answer(b, answer, v);
+		each_message(buffer, got, read_answer, v);
 	}
 }
 
-static int refused(const struct nft_batch *b, const struct verdict *v, struct cj_error *err)
+static int refused(const struct verdict *v, struct cj_error *err)
 {
+	const struct nft_batch *b = v->batch;
 	char what[3 * NFT_NAME_MAX];
 	nft_batch_describe(b, v->seq, what, sizeof(what));
 
@@ -133,15 +144,15 @@ static int refused(const struct nft_batch *b, const struct verdict *v, struct cj
 
 int firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
 {
-	struct verdict verdict = { 0 };
+	struct verdict verdict = { .batch = b };
 
 	if (b->error)
 		return cj_fail(err, b->error, "build table '%s' for nf_tables", b->table);
 	if (send_all(nft_fd, b->bytes, b->size, err) < 0 ||
-	    port_of(nft_fd, &verdict.port, err) < 0 || read_verdict(nft_fd, b, &verdict, err) < 0)
+	    port_of(nft_fd, &verdict.port, err) < 0 || read_verdict(nft_fd, &verdict, err) < 0)
 		return cj_wrap(err, "load table '%s' into nf_tables", b->table);
 	if (verdict.code != 0)
-		return refused(b, &verdict, err);
+		return refused(&verdict, err);
 	return 0;
 }
 
@@ -181,16 +192,6 @@ int firewall_apply_container(int nft_fd, const struct firewall_container_spec *s
 	return firewall_load(nft_fd, &b, err);
 }
 
-void firewall_remove(int nft_fd, const char *table)
-{
-	struct cj_error ignored;
-	auto_nft_batch struct nft_batch b = { 0 };
-	nft_batch_begin(&b, table);
-	nft_delete_table(&b);
-	nft_batch_end(&b);
-	(void)!firewall_load(nft_fd, &b, &ignored);
-}
-
 /* Adds one element to a set of a loaded table. */
 static int add_element(int nft_fd, const char *set, const void *key, uint32_t key_bytes,
 		       struct cj_error *err)
@@ -204,19 +205,14 @@ static int add_element(int nft_fd, const char *set, const void *key, uint32_t ke
 	return firewall_load(nft_fd, &b, err);
 }
 
-int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *err)
+int firewall_open_names(int nft_fd, const struct endpoint *named, size_t n, struct cj_error *err)
 {
-	bool has_new = false;
-	for (size_t i = 0; i < names->count && !has_new; i++)
-		has_new = names->open[i].is_new;
-	if (!has_new)
-		return 0;
 	auto_nft_batch struct nft_batch b = { 0 };
 	nft_batch_begin(&b, FIREWALL_TABLE);
 	/* Only a new element has the whole time, and only one that is there can be deleted. */
-	firewall_add_named(&b, names);
-	firewall_delete_named(&b, names);
-	firewall_add_named(&b, names);
+	firewall_add_named(&b, named, n);
+	firewall_delete_named(&b, named, n);
+	firewall_add_named(&b, named, n);
 	nft_batch_end(&b);
 	return firewall_load(nft_fd, &b, err);
 }
@@ -254,56 +250,63 @@ int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 	return cj_wrap(err, "reject IPv%d, which has no way out", family);
 }
 
-struct attrs {
-	struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */
+struct attributes {
+	const struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */
 };
 static_assert(NFTA_SET_ELEM_MAX >= NFTA_SET_ELEM_LIST_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_COUNTER_MAX && NFTA_SET_ELEM_MAX >= NFTA_EXPR_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_DATA_MAX,
 	      "every attribute that is read has a place");
 
-/* False: there is none. */
-static bool open_nest(struct nlattr *nest, struct attrs *out)
+static int take_attribute(const struct nlattr *attribute, void *data)
 {
-	return nest && nla_parse_nested(out->at, NFTA_SET_ELEM_MAX, nest, NULL) == 0;
+	struct attributes *out = data;
+	const uint16_t type = mnl_attr_get_type(attribute);
+	if (type <= NFTA_SET_ELEM_MAX)
+		out->at[type] = attribute;
+	return MNL_CB_OK;
+}
+
+/* False: there is none. */
+static bool open_nest(const struct nlattr *nest, struct attributes *out)
+{
+	*out = (struct attributes){ 0 };
+	return nest && mnl_attr_parse_nested(nest, take_attribute, out) == MNL_CB_OK;
 }
 
 /* Adds the counter of one element; ignores a mark that is no class. */
-static void add_counter(struct nlattr *element, uint64_t counts[static NET_CLASS_COUNT])
+static int add_counter(const struct nlattr *element, void *data)
 {
-	struct attrs parts, key, expression, counter;
+	uint64_t *counts = data;
+	struct attributes parts, key, expression, counter;
 
 	if (!open_nest(element, &parts) || !open_nest(parts.at[NFTA_SET_ELEM_KEY], &key) ||
 	    !open_nest(parts.at[NFTA_SET_ELEM_EXPR], &expression) ||
 	    !open_nest(expression.at[NFTA_EXPR_DATA], &counter))
-		return;
+		return MNL_CB_OK;
 
-	const struct nlattr *mark_attr = key.at[NFTA_DATA_VALUE];
+	const struct nlattr *value = key.at[NFTA_DATA_VALUE];
 	const struct nlattr *packets = counter.at[NFTA_COUNTER_PACKETS];
-	if (!mark_attr || nla_len(mark_attr) != sizeof(uint32_t) || !packets ||
-	    nla_len(packets) != sizeof(uint64_t))
-		return;
+	if (!value || mnl_attr_get_payload_len(value) != sizeof(uint32_t) || !packets ||
+	    mnl_attr_get_payload_len(packets) != sizeof(uint64_t))
+		return MNL_CB_OK;
 
-	uint32_t mark = nla_get_u32(mark_attr);
+	uint32_t mark = mnl_attr_get_u32(value);
 	if (mark >= 1 && mark <= NET_CLASS_COUNT)
-		counts[mark - 1] += be64toh(nla_get_u64(packets));
+		counts[mark - 1] += be64toh(mnl_attr_get_u64(packets));
+	return MNL_CB_OK;
 }
 
 static void add_counters(const struct nlmsghdr *message, uint64_t counts[static NET_CLASS_COUNT])
 {
-	struct nlattr *element, *elements;
-	int left;
-
+	struct attributes list = { 0 };
 	if (message->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM) ||
-	    nlmsg_datalen(message) < (int)sizeof(struct nfgenmsg))
+	    mnl_nlmsg_get_payload_len(message) < sizeof(struct nfgenmsg))
 		return;
-	elements = nfnl_find(message, NFTA_SET_ELEM_LIST_ELEMENTS);
-	if (!elements)
-		return;
-	left = nla_len(elements);
-	for (element = nla_data(elements); nla_ok(element, left);
-	     element = nla_next(element, &left))
-		add_counter(element, counts);
+	(void)mnl_attr_parse(message, sizeof(struct nfgenmsg), take_attribute, &list);
+	const struct nlattr *elements = list.at[NFTA_SET_ELEM_LIST_ELEMENTS];
+	if (elements)
+		(void)mnl_attr_parse_nested(elements, add_counter, counts);
 }
 
 struct dump {
@@ -313,8 +316,9 @@ struct dump {
 	uint64_t counts[NET_CLASS_COUNT];
 };
 
-static void take_dump(const struct nlmsghdr *message, struct dump *d)
+static void take_dump(const struct nlmsghdr *message, void *data)
 {
+	struct dump *d = data;
 	if (message->nlmsg_seq != d->seq || message->nlmsg_pid != d->port)
 		return;
 	if (message->nlmsg_flags & NLM_F_DUMP_INTR)
@@ -330,15 +334,18 @@ static void take_dump(const struct nlmsghdr *message, struct dump *d)
 
 static int ask_counters(int nft_fd, const char *table, uint32_t seq, struct cj_error *err)
 {
-	auto_nl_msg *message = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-								.message = NFT_MSG_GETSETELEM,
-								.flags = NLM_F_DUMP,
-								.seq = seq,
-								.family = NFPROTO_INET });
-	if (!message || nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, table) < 0 ||
-	    nla_put_string(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS) < 0)
-		return cj_fail(err, ENOMEM, "ask for the counters");
-	return send_all(nft_fd, nlmsg_hdr(message), nlmsg_hdr(message)->nlmsg_len, err);
+	_Alignas(struct nlmsghdr) char buffer[256] = { 0 };
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	request->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETSETELEM;
+	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	request->nlmsg_seq = seq;
+	struct nfgenmsg *head = mnl_nlmsg_put_extra_header(request, sizeof(*head));
+	*head = (struct nfgenmsg){ .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 };
+	if (!mnl_attr_put_strz_check(request, sizeof(buffer), NFTA_SET_ELEM_LIST_TABLE, table) ||
+	    !mnl_attr_put_strz_check(request, sizeof(buffer), NFTA_SET_ELEM_LIST_SET,
+				     FIREWALL_COUNTERS))
+		return cj_fail(err, ENOBUFS, "ask for the counters");
+	return send_all(nft_fd, request, request->nlmsg_len, err);
 }
 
 static int read_dump(int nft_fd, const char *table, struct dump *d, struct cj_error *err)
@@ -353,11 +360,7 @@ static int read_dump(int nft_fd, const char *table, struct dump *d, struct cj_er
 			return (int)got;
 		if (got == 0 && await_answer(nft_fd, err) < 0)
 			return -err->code;
-
-		int left = (int)got;
-		const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
-		for (; nfnl_is_message(message, left); message = nfnl_next(message, &left))
-			take_dump(message, d);
+		each_message(buffer, got, take_dump, d);
 	}
 	if (d->code != 0)
 		return cj_fail(err, d->code, "list set '%s'", FIREWALL_COUNTERS);

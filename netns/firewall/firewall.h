@@ -28,12 +28,12 @@
 
 #include "netns/address/addresses.h"
 #include "netns/address/allowlist.h"
-#include "netns/address/names.h"
 #include "netns/address/ranges.h"
 #include "runtime/base/error.h"
 
 #define FIREWALL_TABLE       "cejail"
 #define FIREWALL_TABLE_MAX   24        /* "cejail-", 16 digits, a NUL: a container's */
+#define FIREWALL_LINK_MAX    16        /* IFNAMSIZ */
 #define FIREWALL_COUNTERS    "refused" /* a set: a mark, its counter */
 #define FIREWALL_LOG_GROUP   1
 #define FIREWALL_LOG_PREFIX  "cejail"
@@ -46,10 +46,12 @@
 struct firewall_spec {
 	struct addresses addresses; /* the gateway's are closed */
 	bool has_dns;               /* but port 53 of gateway4 is open */
-	bool is_list; /* --allow: only `allowed` is open; else all that ranges[] does not close */
-	const struct names *names; /* and what they have opened, or will; NULL: no names */
-	bool has_proxy;            /* in the gateway: names can be checked (firewall_checked.c) */
-	bool checks_names;         /* and are: on ports 443 and 80 of what they have opened */
+	bool is_list;   /* --allow: only `allowed` is open; else all that ranges[] does not close */
+	bool has_names; /* open addresses: these, and others later */
+	bool has_proxy; /* in the gateway: names can be checked (firewall_checked.c) */
+	bool checks_names;            /* and are: on ports 443 and 80 of what they have opened */
+	const struct endpoint *named; /* each one address, for one port or all */
+	size_t nnamed;
 	const struct endpoint *allowed;
 	size_t nallowed;
 	const struct endpoint *denied; /* closed, whatever else is open */
@@ -81,11 +83,12 @@ struct firewall_container_spec {
  * have the source addresses that this host routes to it.
  */
 struct firewall_host_spec {
-	const char *table; /* unique on this host */
-	const char *link;
-	bool is_shared;         /* `link` is the prefix of many */
-	const char *every_link; /* the prefix of all links of such tables on this host */
-	struct ip ip4, ip6;     /* of the gateway's uplink; ip6 may be null */
+	char table[FIREWALL_TABLE_MAX]; /* unique on this host */
+	char link[FIREWALL_LINK_MAX];
+	bool is_shared; /* `link` is the prefix of many */
+	char
+	    every_link[FIREWALL_LINK_MAX]; /* the prefix of all links of such tables on this host */
+	struct ip ip4, ip6;                /* of the gateway's uplink; ip6 may be null */
 	const struct endpoint *allowed;
 	size_t nallowed;
 };
@@ -112,10 +115,6 @@ int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struc
 int firewall_apply_container(int nft_fd, const struct firewall_container_spec *spec,
 			     char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err);
 
-/* Removes a table that this socket owns.  Unlike closing the socket it does not wait for an RCU
- * grace period.  Best effort: closing removes the table, too. */
-void firewall_remove(int nft_fd, const char *table);
-
 /*
  * firewall_replace - other rules about destinations in a loaded jail or gateway table, in one
  * transaction.  Counters and limits go on.
@@ -127,11 +126,11 @@ int firewall_replace(int nft_fd, const struct firewall_spec *from, const struct 
 		     struct cj_error *err);
 
 /*
- * firewall_open_names - load those of open[] that are new into a jail or gateway table with names:
- * all or none of them.
+ * firewall_open_names - load what names have opened into a jail or gateway table with names: all of
+ * them or none.
  * Fails: ENFILE when a set has more than NAMES_OPEN_MAX, as the kernel counts.
  */
-int firewall_open_names(int nft_fd, const struct names *names, struct cj_error *err);
+int firewall_open_names(int nft_fd, const struct endpoint *named, size_t n, struct cj_error *err);
 
 /* Closes one more address of the host, in a loaded jail or gateway table. */
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);

@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "netns/address/names.h"
+
 #define DATA_TYPE_PORT 13 /* nft(8)'s numbers */
 #define DATA_TYPE_BITS 6  /* of each field of a concatenation */
 
@@ -109,17 +111,16 @@ void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *
 #define NAMED_AT_ONCE 512
 
 static void put_named(struct nft_batch *b, const struct firewall_family *f, bool has_port,
-		      const struct names *names,
+		      const struct endpoint *named, size_t n,
 		      void (*begin)(struct nft_batch *b, const char *set))
 {
 	const char *set = has_port ? f->named_ports : f->named;
 	unsigned count = 0;
 	uint8_t key[KEY_MAX];
 
-	for (size_t i = 0; i < names->count; i++) {
-		const struct endpoint *e = &names->open[i].endpoint;
-		if (!names->open[i].is_new || e->first.family != f->number ||
-		    (e->first_port == e->last_port) != has_port)
+	for (size_t i = 0; i < n; i++) {
+		const struct endpoint *e = &named[i];
+		if (e->first.family != f->number || (e->first_port == e->last_port) != has_port)
 			continue;
 		if (count++ % NAMED_AT_ONCE == 0) {
 			if (count > 1)
@@ -134,23 +135,23 @@ static void put_named(struct nft_batch *b, const struct firewall_family *f, bool
 		nft_elements_end(b);
 }
 
-static void put_all_named(struct nft_batch *b, const struct names *names,
+static void put_all_named(struct nft_batch *b, const struct endpoint *named, size_t n,
 			  void (*begin)(struct nft_batch *b, const char *set))
 {
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++) {
-		put_named(b, &firewall_families[i], false, names, begin);
-		put_named(b, &firewall_families[i], true, names, begin);
+		put_named(b, &firewall_families[i], false, named, n, begin);
+		put_named(b, &firewall_families[i], true, named, n, begin);
 	}
 }
 
-void firewall_add_named(struct nft_batch *b, const struct names *names)
+void firewall_add_named(struct nft_batch *b, const struct endpoint *named, size_t n)
 {
-	put_all_named(b, names, nft_elements_begin);
+	put_all_named(b, named, n, nft_elements_begin);
 }
 
-void firewall_delete_named(struct nft_batch *b, const struct names *names)
+void firewall_delete_named(struct nft_batch *b, const struct endpoint *named, size_t n)
 {
-	put_all_named(b, names, nft_elements_delete);
+	put_all_named(b, named, n, nft_elements_delete);
 }
 
 struct firewall_rule {

@@ -126,9 +126,9 @@ void firewall_add_named_sets(struct nft_batch *b, const struct firewall_family *
 void firewall_add_named_rules(struct nft_batch *b, const char *chain,
 			      const struct firewall_family *f, bool is_checked);
 
-/* The new ones of open[]. */
-void firewall_add_named(struct nft_batch *b, const struct names *names);
-void firewall_delete_named(struct nft_batch *b, const struct names *names);
+/* What names have opened. */
+void firewall_add_named(struct nft_batch *b, const struct endpoint *named, size_t n);
+void firewall_delete_named(struct nft_batch *b, const struct endpoint *named, size_t n);
 
 /* --- firewall_checked.c: for a gateway with a proxy --- */
 

@@ -321,7 +321,7 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 			firewall_add_denied_set(b, f, spec->denied, spec->ndenied);
 		if (spec->is_list)
 			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
-		if (spec->names)
+		if (spec->has_names)
 			firewall_add_named_sets(b, f);
 
 		nft_rule_begin(b, "filter");
@@ -334,7 +334,7 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		if (spec->is_list)
 			firewall_add_allowed_rules(b, "filter", f, spec->allowed, spec->nallowed);
 		firewall_refuse_closed(b, "filter", f);
-		if (spec->names)
+		if (spec->has_names)
 			firewall_add_named_rules(b, "filter", f, spec->checks_names);
 	}
 	/* The families that the jail has no addresses of: no rule above checked their
@@ -345,8 +345,8 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		firewall_end_refused(b, "refuse", NET_PROTOCOL);
 	}
 	filter_protocol(b, families, spec->is_list);
-	if (spec->names)
-		firewall_add_named(b, spec->names);
+	if (spec->has_names)
+		firewall_add_named(b, spec->named, spec->nnamed);
 }
 
 void firewall_delete_rules(struct nft_batch *b, const struct firewall_spec *spec)
@@ -360,7 +360,7 @@ void firewall_delete_rules(struct nft_batch *b, const struct firewall_spec *spec
 			nft_delete_set(b, f->denied);
 		if (spec->is_list)
 			nft_delete_set(b, f->allowed);
-		if (spec->names) {
+		if (spec->has_names) {
 			nft_delete_set(b, f->named);
 			nft_delete_set(b, f->named_ports);
 		}

@@ -2,9 +2,11 @@
 /* If an attribute does not fit into the batch, the batch keeps ENOBUFS as its error. */
 #include "netns/nftables/nft.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -12,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "netns/nftables/nfnl.h"
 
 /* Attribute 1 names the table in every object's message, attribute 2 the chain of a rule and the
  * set of elements. */
@@ -23,33 +23,39 @@ static_assert(NFTA_TABLE_NAME == ATTR_TABLE && NFTA_CHAIN_TABLE == ATTR_TABLE &&
 		  NFTA_SET_ELEM_LIST_TABLE == ATTR_TABLE,
 	      "the table's name is attribute 1 of every object");
 
-static void begin_message(struct nft_batch *b, struct nfnl_head head)
+/* How large the message that is being written may become. */
+static size_t room(const struct nft_batch *b)
+{
+	return NFT_BATCH_MAX - b->size;
+}
+
+static void begin_message(struct nft_batch *b, int type, uint16_t flags, struct nfgenmsg head)
 {
 	if (b->error)
 		return;
-	head.seq = ++b->last_seq;
-	if (nfnl_begin(b->message, &head) < 0)
+	if (room(b) < NLMSG_HDRLEN + sizeof(head)) {
 		b->error = ENOBUFS;
+		return;
+	}
+	b->message = mnl_nlmsg_put_header(b->bytes + b->size);
+	b->message->nlmsg_type = (uint16_t)type;
+	b->message->nlmsg_flags = NLM_F_REQUEST | flags;
+	b->message->nlmsg_seq = ++b->last_seq;
+	memcpy(mnl_nlmsg_put_extra_header(b->message, sizeof(head)), &head, sizeof(head));
 }
 
 static void end_message(struct nft_batch *b)
 {
 	if (b->error)
 		return;
-	const struct nlmsghdr *message = nlmsg_hdr(b->message);
-	const size_t size = NLMSG_ALIGN(message->nlmsg_len);
-	if (size > NFT_BATCH_MAX - b->size) {
-		b->error = ENOBUFS;
-		return;
-	}
-	memcpy(b->bytes + b->size, message, message->nlmsg_len);
-	b->last_at = b->size;
-	b->size += size;
+	b->last = b->message;
+	(void)mnl_nlmsg_batch_next(b->mnl); /* it fits, because each attribute did */
+	b->size = mnl_nlmsg_batch_size(b->mnl);
 }
 
 static void put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
 {
-	if (!b->error && nla_put(b->message, type, (int)size, bytes) < 0)
+	if (!b->error && !mnl_attr_put_check(b->message, room(b), type, size, bytes))
 		b->error = ENOBUFS;
 }
 
@@ -60,10 +66,8 @@ static void put_text(struct nft_batch *b, uint16_t type, const char *text)
 
 static void begin_object(struct nft_batch *b, uint8_t message, uint16_t flags)
 {
-	begin_message(b, (struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-					     .message = message,
-					     .flags = flags,
-					     .family = NFPROTO_INET });
+	begin_message(b, NFNL_SUBSYS_NFTABLES << 8 | message, flags,
+		      (struct nfgenmsg){ .nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0 });
 	put_text(b, ATTR_TABLE, b->table);
 }
 
@@ -83,7 +87,7 @@ static struct nlattr *begin_nest(struct nft_batch *b, uint16_t type)
 {
 	if (b->error)
 		return NULL;
-	struct nlattr *nest = nla_nest_start(b->message, type);
+	struct nlattr *nest = mnl_attr_nest_start_check(b->message, room(b), type);
 	if (!nest)
 		b->error = ENOBUFS;
 	return nest;
@@ -91,9 +95,13 @@ static struct nlattr *begin_nest(struct nft_batch *b, uint16_t type)
 
 static void end_nest(struct nft_batch *b, struct nlattr *nest)
 {
-	/* it fails if the list is longer than the 16 bits of an attribute's length say */
-	if (!b->error && nest && nla_nest_end_keep_empty(b->message, nest) < 0)
+	if (b->error || !nest)
+		return;
+	const char *const end = mnl_nlmsg_get_payload_tail(b->message);
+	if (end - (const char *)nest > UINT16_MAX) /* the length has 16 bits */
 		b->error = ENOBUFS;
+	else
+		mnl_attr_nest_end(b->message, nest);
 }
 
 /* Ends the list of expressions or elements, and its message. */
@@ -113,26 +121,31 @@ static void put_value(struct nft_batch *b, uint16_t type, const void *bytes, siz
 
 void nft_batch_fini(struct nft_batch *b)
 {
-	nlmsg_free(b->message);
+	if (b->mnl)
+		mnl_nlmsg_batch_stop(b->mnl);
 	free(b->bytes);
 	*b = (struct nft_batch){ 0 };
 }
 
-static void add_frame(struct nft_batch *b, uint8_t message)
+static void add_frame(struct nft_batch *b, int type)
 {
-	begin_message(b,
-		      (struct nfnl_head){ .message = message, .resource = NFNL_SUBSYS_NFTABLES });
+	begin_message(
+	    b, type, 0,
+	    (struct nfgenmsg){ .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES) });
 	end_message(b);
 }
 
 void nft_batch_begin(struct nft_batch *b, const char *table)
 {
 	if (!b->bytes)
-		b->bytes = malloc(NFT_BATCH_MAX);
-	if (!b->message)
-		b->message = nlmsg_alloc_size(NFT_BATCH_MAX);
+		b->bytes = calloc(1, NFT_BATCH_MAX);
+	if (b->bytes && !b->mnl)
+		b->mnl = mnl_nlmsg_batch_start(b->bytes, NFT_BATCH_MAX);
+	b->error = b->mnl ? 0 : ENOMEM;
+	if (b->mnl)
+		mnl_nlmsg_batch_reset(b->mnl);
 	b->size = 0;
-	b->error = b->bytes && b->message ? 0 : ENOMEM;
+	b->last = b->message = NULL;
 	b->table = table;
 	b->list = NULL;
 	b->first_seq = b->last_seq + 1;
@@ -147,7 +160,7 @@ void nft_batch_end(struct nft_batch *b)
 	/* The end of a batch is acknowledged by Linux 6.10 and later only; the last object always,
 	 * after the transaction is committed. */
 	if (b->last_seq > b->first_seq)
-		((struct nlmsghdr *)(void *)(b->bytes + b->last_at))->nlmsg_flags |= NLM_F_ACK;
+		b->last->nlmsg_flags |= NLM_F_ACK;
 
 	add_frame(b, NFNL_MSG_BATCH_END);
 }

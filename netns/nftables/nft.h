@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nft - writes one nftables batch (libnl-3), an object or a rule at a time.
+ * nft - writes one nftables batch (libmnl), an object or a rule at a time.
  *
  * Everything belongs to one table of the inet family.  Errors are kept in the batch (ENOBUFS when
  * it is full, ENOMEM): build everything, then look at `error` once, as firewall_load() does.
@@ -21,17 +21,20 @@
 #define NFT_BATCH_MAX (192 * 1024)
 #define NFT_NAME_MAX  64
 
-struct nl_msg;
+struct mnl_nlmsg_batch;
 struct nlattr;
+struct nlmsghdr;
 
 /* All zero is the empty batch. */
 struct nft_batch {
 	uint8_t *bytes;               /* whole netlink messages, ready for one sendmsg(2) */
-	size_t size, last_at;         /* last_at: where the last message begins */
+	size_t size;                  /* of these */
 	uint32_t first_seq, last_seq; /* of its messages */
 	int error;                    /* the first errno met, or 0 */
 	const char *table;            /* borrowed */
-	struct nl_msg *message;       /* the one that is being written, in memory of its own */
+	struct mnl_nlmsg_batch *mnl;  /* the same bytes */
+	struct nlmsghdr *last;        /* its last whole message */
+	struct nlmsghdr *message;     /* the one behind it, which is being written */
 	struct nlattr *list;          /* its expressions or elements, or NULL */
 };
 

@@ -2,12 +2,11 @@
 /* What a message of a batch is about, for errors: the kernel answers with its number only. */
 #include "netns/nftables/nft.h"
 
+#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "netns/nftables/nfnl.h"
 
 static const struct nft_kind {
 	uint16_t type;
@@ -24,10 +23,24 @@ static const struct nft_kind {
 	{ NFT_MSG_DELSET, "set", NFTA_SET_NAME },
 };
 
+struct nft_text {
+	uint16_t type;
+	const char *text;
+};
+
+static int take_text(const struct nlattr *attribute, void *data)
+{
+	struct nft_text *out = data;
+	if (mnl_attr_get_type(attribute) == out->type)
+		out->text = mnl_attr_get_str(attribute);
+	return MNL_CB_OK;
+}
+
 static const char *text_of(const struct nlmsghdr *message, uint16_t type)
 {
-	const struct nlattr *attr = nfnl_find(message, type);
-	return attr ? nla_data(attr) : "";
+	struct nft_text found = { type, "" };
+	(void)mnl_attr_parse(message, sizeof(struct nfgenmsg), take_text, &found);
+	return found.text;
 }
 
 static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *rule)
@@ -36,7 +49,7 @@ static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *ru
 	int left = (int)b->size;
 	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
 
-	for (; m != rule && nlmsg_ok(m, left); m = nfnl_next(m, &left)) {
+	for (; m != rule && mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left)) {
 		if (m->nlmsg_type == rule->nlmsg_type &&
 		    strcmp(text_of(m, NFTA_RULE_CHAIN), text_of(rule, NFTA_RULE_CHAIN)) == 0)
 			number++;
@@ -49,8 +62,8 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 	int left = (int)b->size;
 	const struct nlmsghdr *message = (const struct nlmsghdr *)b->bytes;
 
-	while (nlmsg_ok(message, left) && message->nlmsg_seq != seq)
-		message = nfnl_next(message, &left);
+	while (mnl_nlmsg_ok(message, left) && message->nlmsg_seq != seq)
+		message = mnl_nlmsg_next(message, &left);
 	for (size_t i = 0; left > 0 && i < sizeof(nft_kinds) / sizeof(nft_kinds[0]); i++) {
 		const struct nft_kind *kind = &nft_kinds[i];
 		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))

@@ -245,15 +245,12 @@ static int listen_at_address(bool has_ipv6, struct cj_error *err)
 static int load(struct host_table *table, uint32_t number, bool has_ipv6, struct cj_error *err)
 {
 	const struct ip none = { 0 };
-	char name[HOST_TABLE_NAME_MAX], links[HOST_TABLE_NAME_MAX];
-	table_name(number, name);
-	host_table_links(number, links);
-	const struct firewall_host_spec rules = { .table = name,
-						  .link = links,
-						  .every_link = HOST_FIREWALL_LINKS,
-						  .is_shared = true,
-						  .ip4 = network4,
-						  .ip6 = has_ipv6 ? network6 : none };
+	struct firewall_host_spec rules = { .every_link = HOST_FIREWALL_LINKS,
+					    .is_shared = true,
+					    .ip4 = network4,
+					    .ip6 = has_ipv6 ? network6 : none };
+	table_name(number, rules.table);
+	host_table_links(number, rules.link);
 	table->number = number;
 	return firewall_apply_host(table->rules_fd, &rules, err);
 }

@@ -38,6 +38,7 @@ struct uplink_spec {
 	unsigned number; /* where to begin looking for a free address and name on the host */
 	int gateway_fd;  /* NETLINK_ROUTE socket in the gateway; the id maps are written */
 	bool has_ipv6;   /* the gateway forwards it */
+	const struct loader *loader;    /* has not joined yet; host uplink */
 	const struct endpoint *allowed; /* closed ranges the caller opened; host uplink */
 	size_t nallowed;
 	/* Where helpers are looked for, ':' between; NULL: where root installs programs.  The
@@ -45,6 +46,7 @@ struct uplink_spec {
 	const char *path;
 };
 
+struct loader;
 struct uplink; /* holds a link, an owner table, or a helper */
 
 /*

@@ -8,6 +8,9 @@
 #include <linux/capability.h>
 #include <linux/if.h>
 #include <linux/io_uring.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -16,11 +19,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/uplink/host_table.h"
+#include "netns/firewall/loader.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/links.h"
+#include "netns/uplink/host_table.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -162,12 +165,13 @@ static bool is_name_taken(int host_fd, const char *name)
 	return ioctl(host_fd, SIOCGIFINDEX, &request) == 0;
 }
 
-static int load_own(const struct firewall_host_spec *rules, struct cj_error *err)
+static int load_own(const struct loader *loader, const struct firewall_host_spec *rules,
+		    struct cj_error *err)
 {
 	auto_fd int nft_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (nft_fd < 0)
 		return nft_fd;
-	if (firewall_apply_host(nft_fd, rules, err) == 0)
+	if (loader_apply_host(loader, nft_fd, rules, err) == 0)
 		return take_fd(&nft_fd);
 	/* The kernel has answered before, so EPERM means: another socket owns a table of that
 	 * name. */
@@ -181,35 +185,33 @@ static int try_number(struct attempt *a, unsigned number, struct uplink_host *ou
 		      struct cj_error *err)
 {
 	const bool is_shared = a->shared.rules_fd >= 0;
-	char name[sizeof(out->name)], table[sizeof(out->table)];
+	struct firewall_host_spec rules = { .every_link = HOST_FIREWALL_LINKS,
+					    .ip4 = ip4_of(number),
+					    .allowed = a->spec->allowed,
+					    .nallowed = a->spec->nallowed };
 	char prefix[HOST_TABLE_NAME_MAX] = HOST_FIREWALL_LINKS;
 	if (is_shared)
 		host_table_links(a->shared.number, prefix);
-	(void)snprintf(name, sizeof(name), "%.9s%u", prefix, number % (NUMBERS + 1));
-	(void)snprintf(table, sizeof(table), FIREWALL_TABLE "-%u", number % (NUMBERS + 1));
-	if (is_name_taken(a->host_fd, name))
-		return cj_fail(err, EEXIST, "create '%s'", name);
+	(void)snprintf(rules.link, sizeof(rules.link), "%.9s%u", prefix, number % (NUMBERS + 1));
+	(void)snprintf(rules.table, sizeof(rules.table), FIREWALL_TABLE "-%u",
+		       number % (NUMBERS + 1));
+	if (a->has_ipv6)
+		rules.ip6 = ip6_of(number);
+	if (is_name_taken(a->host_fd, rules.link))
+		return cj_fail(err, EEXIST, "create '%s'", rules.link);
 
-	const struct ip none = { 0 };
-	const struct firewall_host_spec rules = { .table = table,
-						  .link = name,
-						  .every_link = HOST_FIREWALL_LINKS,
-						  .ip4 = ip4_of(number),
-						  .ip6 = a->has_ipv6 ? ip6_of(number) : none,
-						  .allowed = a->spec->allowed,
-						  .nallowed = a->spec->nallowed };
-	auto_fd int own_fd = is_shared ? -1 : load_own(&rules, err);
+	auto_fd int own_fd = is_shared ? -1 : load_own(a->spec->loader, &rules, err);
 	if (!is_shared && own_fd < 0)
 		return own_fd;
 	const struct links_host_spec link = {
-		.name = name, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
+		.name = rules.link, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
 	};
 	if (links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err) < 0)
 		return -err->code;
-	memcpy(out->name, name, sizeof(name));
+	memcpy(out->name, rules.link, sizeof(out->name));
 	out->has_ipv6 = a->has_ipv6;
 	if (!is_shared) {
-		(void)snprintf(out->table, sizeof(out->table), "%s", table);
+		memcpy(out->table, rules.table, sizeof(out->table));
 		out->rules_fd = take_fd(&own_fd);
 		out->mark_fd = take_fd(&a->mark_fd);
 		/* The mark stays until the kernel closes the socket of the table. */
@@ -280,6 +282,33 @@ static bool take_link_down(const char *name)
 	return fd >= 0 && (ioctl(fd, SIOCSIFFLAGS, &request) == 0 || errno == ENODEV);
 }
 
+/*
+ * Unlike closing its socket, this does not wait for an RCU grace period.  Best effort: closing
+ * removes the table, too.  The loader has no right over the host any more.
+ */
+static void remove_table(int rules_fd, const char *table)
+{
+	const struct nfnl_head begin = { .message = NFNL_MSG_BATCH_BEGIN,
+					 .resource = NFNL_SUBSYS_NFTABLES },
+			       end = { .message = NFNL_MSG_BATCH_END,
+				       .resource = NFNL_SUBSYS_NFTABLES },
+			       table_head = { .subsystem = NFNL_SUBSYS_NFTABLES,
+					      .message = NFT_MSG_DELTABLE,
+					      .family = NFPROTO_INET };
+	const struct nfnl_head *const heads[] = { &begin, &table_head, &end };
+	char batch[256];
+	size_t size = 0;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		auto_nl_msg *message = nfnl_create(heads[i]);
+		if (!message ||
+		    (heads[i]->subsystem && nla_put_string(message, NFTA_TABLE_NAME, table) < 0))
+			return;
+		memcpy(batch + size, nlmsg_hdr(message), nlmsg_hdr(message)->nlmsg_len);
+		size += NLMSG_ALIGN(nlmsg_hdr(message)->nlmsg_len);
+	}
+	(void)nfnl_send(rules_fd, batch, size);
+}
+
 void uplink_host_stop(struct uplink_host *u)
 {
 	bool is_own = u->table[0] != '\0';
@@ -288,7 +317,7 @@ void uplink_host_stop(struct uplink_host *u)
 			   clock_ms() - u->given_ms >= HOST_TABLE_IDLE_MS;
 	bool is_down = (is_own || may_be_last) && take_link_down(u->name);
 	if (is_own && is_down)
-		firewall_remove(u->rules_fd, u->table);
+		remove_table(u->rules_fd, u->table);
 	if (may_be_last)
 		u->ring_fd = defer_close(&u->rules_fd, 1);
 	cj_close(&u->rules_fd);

@@ -23,6 +23,8 @@ int __wrap_libexec_become(const struct libexec_program *program, struct cj_error
 		return __real_libexec_become(program, err);
 	if (child_start_session(err) < 0 || child_reset(program->fds, program->count, err) < 0)
 		return -err->code;
+	if (strcmp(program->argv[2], "loader") == 0)
+		gateway_run_loader(CHILD_FIRST_FD);
 	if (strcmp(program->argv[2], "log") == 0)
 		_exit(gateway_run_log());
 	const struct gateway_wants wants = { .has_dns = strcmp(program->argv[3], "dns") == 0,

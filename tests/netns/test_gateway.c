@@ -21,6 +21,7 @@
 #include "netns/firewall/denials.h"
 #include "netns/nftables/nfnl.h"
 #include "tests/jail/built_libexec.h"
+#include "tests/netns/confined.h"
 #include "tests/netns/gateway_here.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
@@ -71,18 +72,27 @@ static ino_t namespace_of(int sock_fd, ino_t *out_owner)
 }
 
 static bool has_proxy; /* and so a dialer */
+static struct loader loader;
+
+static void stop(struct gateway *g)
+{
+	gateway_stop(g);
+	loader_stop(&loader);
+}
 
 /* The jail's socket stays the caller's. */
 static int start(const struct network_handles *h, struct gateway *g, struct step_msg *out,
 		 struct cj_error *err)
 {
 	const struct gateway_wants wants = { true, has_proxy };
-	MUST_DO(gateway_start(&wants, h->fds[SLOT_JAIL], g, err), *err);
+	MUST_DO(gateway_start(&wants, h->fds[SLOT_JAIL], g, &loader, err), *err);
 	int rc = step_await(&g->link, GATEWAY_OPENED, out, err);
 	if (rc == 0)
 		rc = step_await(&g->link, GATEWAY_READY, NULL, err);
+	if (rc == 0)
+		rc = loader_take(&loader, err);
 	if (rc < 0)
-		gateway_stop(g);
+		stop(g);
 	return rc;
 }
 
@@ -110,8 +120,8 @@ static void expect_opened(void)
 	MUST(h.fds[SLOT_JAIL_LOG] == -1 && h.fds[SLOT_DNS_UDP] == -1); /* these it keeps */
 	for (size_t i = 0; i < SLOT_COUNT; i++)
 		MUST(h.fds[i] < 0 || fcntl(h.fds[i], F_GETFD) == FD_CLOEXEC);
-	gateway_stop(&g);
-	gateway_stop(&g); /* of nothing: no harm */
+	stop(&g);
+	stop(&g); /* of nothing: no harm */
 	MUST(!has_child());
 	network_handles_fini(&h);
 	MUST(count_fds() == before);
@@ -172,23 +182,6 @@ static void a_process_that_is_killed_is_reaped(void **state)
 
 /* --- what the program has of the process that starts it ------------------------------------ */
 
-/* "/proc/PID/NAME" */
-static void path_in_proc(pid_t pid, const char *name, char out[static 64])
-{
-	(void)snprintf(out, 64, "/proc/%d/%s", (int)pid, name);
-}
-
-static size_t read_proc(pid_t pid, const char *name, char *out, size_t size)
-{
-	char path[64];
-	path_in_proc(pid, name, path);
-	auto_file FILE *file = fopen(path, "re");
-	MUST(file != NULL);
-	size_t got = fread(out, 1, size - 1, file);
-	out[got] = '\0';
-	return got;
-}
-
 static unsigned long long mask_of(const char *status, const char *field)
 {
 	const char *at = strstr(status, field);
@@ -248,8 +241,6 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
-static pid_t pid_of(int pidfd);
-
 static void body_looking(void)
 {
 	struct network_handles h;
@@ -266,7 +257,7 @@ static void body_looking(void)
 	MUST_DO(start(&h, &g, &msg, &err), err);
 	step_msg_fini(&msg);
 	has_nothing_of_its_parent(pid_of(g.pidfd));
-	gateway_stop(&g);
+	stop(&g);
 	network_handles_fini(&h);
 }
 
@@ -279,87 +270,11 @@ static void it_holds_no_descriptor_or_handler_of_its_parent_and_no_signal_ends_i
 
 /* --- taken over ---------------------------------------------------------------------------- */
 
-/* What a program that has taken over the process tries, each in a system call. */
-static const struct {
-	const char *what;
-	long number, arguments[5];
-} attempts[] = {
-	{ "open a file", SYS_openat, { AT_FDCWD, (long)"/etc/passwd", O_RDONLY } },
-	{ "look at a file", SYS_newfstatat, { AT_FDCWD, (long)"/etc/passwd", 0, 0 } },
-	{ "execute", SYS_execve, { (long)"/bin/true", 0, 0 } },
-	{ "fork", SYS_clone, { SIGCHLD } },
-	{ "open a socket", SYS_socket, { AF_INET, SOCK_DGRAM, 0 } },
-	{ "open a local socket", SYS_socket, { AF_UNIX, SOCK_STREAM, 0 } },
-	{ "open a netlink socket", SYS_socket, { AF_NETLINK, SOCK_RAW, NETLINK_ROUTE } },
-	{ "bind a socket", SYS_bind, { 5, 0, 0 } },
-	{ "connect a socket", SYS_connect, { 5, 0, 0 } },
-	{ "send to another address", SYS_sendto, { 3, (long)"x", 1, 0, (long)"address" } },
-	{ "send out of band", SYS_sendto, { 3, (long)"x", 1, MSG_OOB, 0 } },
-	{ "send to an address that is not seen", SYS_sendmsg, { 6, (long)"message", 0 } },
-	{ "pass on a descriptor", SYS_sendmsg, { 3, (long)"message", 0 } },
-	{ "end one direction of a link", SYS_shutdown, { 4, SHUT_RD } },
-	{ "open a namespace", SYS_ioctl, { 6, SIOCGSKNS } },
-	{ "free the number of a socket", SYS_close, { 3 } },
-	{ "copy a descriptor", SYS_dup, { 3 } },
-	{ "copy a descriptor to a number", SYS_fcntl, { 3, F_DUPFD, 3 } },
-	{ "choose a device", SYS_setsockopt, { 3, SOL_SOCKET, SO_BINDTODEVICE, (long)"lo", 3 } },
-	{ "make memory executable", SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, -1 } },
-	{ "join a namespace", SYS_setns, { 5, 0 } },
-	{ "create a user namespace", SYS_unshare, { CLONE_NEWUSER } },
-	{ "create a network namespace", SYS_unshare, { CLONE_NEWNET } },
-	{ "mount", SYS_mount, { (long)"none", (long)"/", (long)"tmpfs", 0, 0 } },
-	{ "signal its user's processes", SYS_kill, { -1, 0 } },
-	{ "signal init", SYS_kill, { 1, 0 } },
-	{ "open a pidfd", SYS_pidfd_open, { 1, 0 } },
-	{ "trace init", SYS_ptrace, { PTRACE_ATTACH, 1, 0, 0 } },
-	{ "read the memory of init", SYS_process_vm_readv, { 1, 0, 0, 0, 0 } },
-	{ "make a file in memory", SYS_memfd_create, { (long)"x", 0 } },
-	{ "become another user", SYS_setuid, { 0 } },
-	{ "get a capability", SYS_capset, { 0, 0 } },
-	{ "change a limit", SYS_prlimit64, { 0, RLIMIT_NOFILE, 0, 0 } },
-	{ "load a program into the kernel", SYS_bpf, { 0, 0, 0 } },
-	{ "change how it is seen", SYS_prctl, { 4 /* PR_SET_DUMPABLE */, 1 } },
-	{ "use an io_uring", SYS_io_uring_setup, { 1, 0 } },
-};
-
-static int try_all(struct cj_error *err)
-{
-	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
-		const long *a = attempts[i].arguments;
-		errno = 0;
-		if (syscall(attempts[i].number, a[0], a[1], a[2], a[3], a[4]) != -1 ||
-		    errno != EPERM)
-			return cj_fail(err, errno ? errno : EEXIST, "it could %s",
-				       attempts[i].what);
-	}
-	return 0;
-}
-
 static void report_attempts(const struct step_link *to_supervisor)
 {
 	struct cj_error err = { 0 };
-	if (try_all(&err) < 0)
+	if (try_all(true, &err) < 0)
 		step_abort(to_supervisor, &err);
-}
-
-static pid_t pid_of(int pidfd)
-{
-	char path[64], text[4096];
-	int pid = -1;
-	(void)snprintf(path, sizeof(path), "fdinfo/%d", pidfd);
-	MUST(read_proc(getpid(), path, text, sizeof(text)) > 0);
-	const char *at = strstr(text, "\nPid:");
-	MUST(at != NULL && sscanf(at, "\nPid: %d", &pid) == 1);
-	return pid;
-}
-
-static unsigned long long status_of(int pidfd, const char *field, int base)
-{
-	char text[4096];
-	MUST(read_proc(pid_of(pidfd), "status", text, sizeof(text)) > 0);
-	const char *at = strstr(text, field);
-	MUST(at != NULL);
-	return strtoull(at + strlen(field), NULL, base);
 }
 
 static void owns_nothing(int pidfd)
@@ -398,7 +313,7 @@ static void body_taken_over(void)
 		await_dialer(g.dialer_pidfd);
 	MUST_DO(step_tell(&g.link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
 	MUST_DO(step_await(&g.link, GATEWAY_DRAINED, NULL, &err), err);
-	gateway_stop(&g);
+	stop(&g);
 	network_handles_fini(&h);
 }
 
@@ -414,40 +329,6 @@ static void a_process_that_is_taken_over_has_no_call_that_reaches_out(void **sta
 
 /* --- the log of a namespace that another program made ---------------------------------------- */
 
-static const char *const child_steps[] = { "opened" };
-
-/* A socket of a network namespace below our own user namespace, or of our own. */
-static int open_rules(bool is_below)
-{
-	struct cj_error err = { 0 };
-	int ends[2], status;
-	if (!is_below) {
-		int fd = nfnl_socket(NETLINK_NETFILTER, &err);
-		MUST_DO(fd, err);
-		return fd;
-	}
-	MUST_DO(step_pair(ends, (unsigned)patience_ms(60000), &err), err);
-	pid_t pid = test_fork();
-	if (pid == 0) {
-		const struct step_link link = { ends[1], "the test", child_steps };
-		MUST(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
-		MUST(put_file("/proc/self/setgroups", "deny") &&
-		     put_file("/proc/self/uid_map", "0 0 1") &&
-		     put_file("/proc/self/gid_map", "0 0 1"));
-		int fd = nfnl_socket(NETLINK_NETFILTER, &err);
-		MUST_DO(fd, err);
-		MUST_DO(step_tell(&link, 0, NULL, 0, &fd, 1, &err), err);
-		_exit(0);
-	}
-	MUST(waitpid(pid, &status, 0) == pid && status == 0);
-	auto_step_msg struct step_msg msg = { 0 };
-	const struct step_link link = { ends[0], "the child", child_steps };
-	MUST_DO(step_await(&link, 0, &msg, &err), err);
-	close(ends[0]);
-	close(ends[1]);
-	return take_fd(&msg.fds[0]);
-}
-
 /* Whoever owns the namespace may change its rules by the socket of its log. */
 static void report_sends(const struct step_link *to_supervisor)
 {
@@ -457,7 +338,7 @@ static void report_sends(const struct step_link *to_supervisor)
 	    errno != EPERM || sendto(4, "rules", 5, 0, NULL, 0) != -1 || errno != EPERM ||
 	    sendto(3, "x", 1, 0, (const void *)(uintptr_t) "address", 7) != -1 || errno != EPERM)
 		(void)!cj_fail(&err, errno, "it could send to the log's socket");
-	if (err.code != 0 || try_all(&err) < 0)
+	if (err.code != 0 || try_all(true, &err) < 0)
 		step_abort(to_supervisor, &err);
 }
 
@@ -466,15 +347,6 @@ static void drain_log(struct gateway *g)
 	struct cj_error err = { 0 };
 	MUST_DO(step_tell(&g->link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &err), err);
 	MUST_DO(step_await(&g->link, GATEWAY_DRAINED, NULL, &err), err);
-}
-
-static ino_t user_namespace_of(pid_t pid)
-{
-	char path[64];
-	struct stat st;
-	path_in_proc(pid, "ns/user", path);
-	MUST(stat(path, &st) == 0);
-	return st.st_ino;
 }
 
 static bool is_below; /* the log is of a namespace below ours */

@@ -24,8 +24,9 @@
 #include "tests/netns/namespaces.h"
 #include "tests/netns/taken_over.h"
 
-/* WRAP: gateway_start hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
-/* WRAP: uplink_start denials_receive firewall_open_names firewall_replace clock_ms step_tell */
+/* WRAP: gateway_start hostaddrs_open loader_apply_jail loader_apply_gateway denials_listen */
+/* WRAP: uplink_start denials_receive loader_open_names loader_replace loader_join clock_ms */
+/* WRAP: step_tell */
 /* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
 /* WRAP: libexec_become */
 
@@ -47,7 +48,7 @@ static char warned[1024];
 		return __real_##function arguments;                                                \
 	}
 
-/* What firewall_apply_jail() has got. */
+/* What loader_apply_jail() has got. */
 static struct {
 	bool is_list, has_dns, has_names;
 	size_t nallowed;
@@ -57,19 +58,23 @@ static const struct firewall_spec *keep_applied(const struct firewall_spec *spec
 {
 	applied.is_list = spec->is_list;
 	applied.has_dns = spec->has_dns;
-	applied.has_names = spec->names != NULL;
+	applied.has_names = spec->has_names;
 	applied.nallowed = spec->nallowed;
 	return spec;
 }
 
 FAILS(gateway_start,
-      (const struct gateway_wants *wants, int jail_fd, struct gateway *out, struct cj_error *err),
-      (wants, jail_fd, out, err))
+      (const struct gateway_wants *wants, int jail_fd, struct gateway *out, struct loader *loader,
+       struct cj_error *err),
+      (wants, jail_fd, out, loader, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
-FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_error *err),
-      (fd, keep_applied(spec), err))
-FAILS(firewall_apply_gateway, (int fd, const struct firewall_spec *spec, struct cj_error *err),
-      (fd, spec, err))
+FAILS(loader_apply_jail,
+      (const struct loader *l, int fd, const struct firewall_spec *spec, struct cj_error *err),
+      (l, fd, keep_applied(spec), err))
+FAILS(loader_apply_gateway,
+      (const struct loader *l, int fd, const struct firewall_spec *spec, struct cj_error *err),
+      (l, fd, spec, err))
+FAILS(loader_join, (const struct loader *l, int fd, struct cj_error *err), (l, fd, err))
 FAILS(denials_listen, (int fd, struct cj_error *err), (fd, err))
 FAILS(uplink_start, (const struct uplink_spec *spec, struct uplink **out, struct cj_error *err),
       (spec, out, err))
@@ -85,8 +90,10 @@ FAILS(resolver_create,
        struct cj_error *err),
       (udp, tcp, upstream, out, err))
 
-FAILS(firewall_open_names, (int fd, const struct names *names, struct cj_error *err),
-      (fd, names, err))
+FAILS(loader_open_names,
+      (const struct loader *l, const int fds[static 2], const struct endpoint *named, size_t n,
+       struct cj_error *err),
+      (l, fds, named, n, err))
 
 /* What the supervisor has changed and told, in order, and which of its changes fail, as bits. */
 static char trace[256];
@@ -98,17 +105,17 @@ static void note(const char *text, int value)
 	(void)snprintf(trace + used, sizeof(trace) - used, "%s%d ", text, value);
 }
 
-int __real_firewall_replace(int fd, const struct firewall_spec *from,
-			    const struct firewall_spec *to, struct cj_error *err);
-int __wrap_firewall_replace(int fd, const struct firewall_spec *from,
-			    const struct firewall_spec *to, struct cj_error *err);
-int __wrap_firewall_replace(int fd, const struct firewall_spec *from,
-			    const struct firewall_spec *to, struct cj_error *err)
+int __real_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
+			  const struct firewall_spec *to, struct cj_error *err);
+int __wrap_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
+			  const struct firewall_spec *to, struct cj_error *err);
+int __wrap_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
+			  const struct firewall_spec *to, struct cj_error *err)
 {
 	note("list", to->is_list);
 	if (failing_replacements >> replaced++ & 1)
 		return cj_fail(err, ENOBUFS, "made to fail");
-	return __real_firewall_replace(fd, from, to, err);
+	return __real_loader_replace(l, fd, from, to, err);
 }
 
 int __real_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
@@ -268,10 +275,11 @@ static void with_failing(const char *part, int code, void (*body)(void))
 static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "gateway_start",       "hostaddrs_open",
-					     "firewall_apply_jail", "firewall_apply_gateway",
-					     "denials_listen",      "uplink_start",
-					     "links_join",          "forward_create" };
+	static const char *const parts[] = { "gateway_start",     "hostaddrs_open",
+					     "loader_apply_jail", "loader_apply_gateway",
+					     "denials_listen",    "uplink_start",
+					     "links_join",        "forward_create",
+					     "loader_join" };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		with_failing(parts[i], EIO, body_failing);
 }
@@ -318,11 +326,11 @@ static void body_given_up(void)
 static void each_failing_part_of_a_late_network_leaves_the_loopback_and_a_reason(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "gateway_start",       "hostaddrs_open",
-					     "firewall_apply_jail", "firewall_apply_gateway",
-					     "denials_listen",      "uplink_start",
-					     "links_join",          "uplink_proceed",
-					     "resolver_create" };
+	static const char *const parts[] = { "gateway_start",     "hostaddrs_open",
+					     "loader_apply_jail", "loader_apply_gateway",
+					     "denials_listen",    "uplink_start",
+					     "links_join",        "uplink_proceed",
+					     "resolver_create",   "loader_join" };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		with_failing(parts[i], EIO, body_given_up);
 }
@@ -384,7 +392,7 @@ static void body_lacking(void)
 static void a_kernel_without_rules_or_links_gives_no_network_and_a_warning(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "firewall_apply_jail", "firewall_apply_gateway",
+	static const char *const parts[] = { "loader_apply_jail", "loader_apply_gateway",
 					     "links_join" };
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		with_failing(parts[i], EOPNOTSUPP, body_lacking);
@@ -694,7 +702,7 @@ static void a_gateway_opens_public_addresses_of_listed_names_only(void **state)
 	taken_over = ask_for_names;
 	in_own_namespace(body_names);
 	taken_over = ask_for_a_name_that_can_not_be_loaded;
-	with_failing("firewall_open_names", ENFILE, body_names_not_loaded);
+	with_failing("loader_open_names", ENFILE, body_names_not_loaded);
 	taken_over = NULL;
 }
 
@@ -999,6 +1007,36 @@ static void body_not_live(void)
 	network_destroy(&n);
 }
 
+/* Without the process that loads rules, none can be changed: then nothing leads out. */
+static void body_loader_lost(void)
+{
+	const int before = count_fds();
+	struct network *n = built_open();
+	struct cj_error err = { 0 };
+	failing_replacements = 0;
+	MUST(sys_pidfd_send_signal(n->loader.pidfd, SIGKILL) == 0);
+	MUST(change(n, 3, true) == -EPIPE);
+	expect_list(n, 0, 0, false);
+	MUST(state_of(n) == NETWORK_READY); /* with the rules as they were */
+
+	network_close_jail(n); /* they can't be closed: so the way out ends */
+	MUST(n->gateway.pidfd == -1 && network_uplink(n) == UPLINK_NONE);
+	network_lose_gateway(n, &err); /* again, and an end of the helper or the gateway: no harm */
+	MUST(state_of(n) == NETWORK_FAILED);
+	MUST_DO(network_serve(n, &err), err);
+	warnings = 0;
+	(void)network_report(n);
+	MUST(warnings == 1 && strstr(warned, "the count of denied packets may be too low"));
+	network_destroy(&n);
+	MUST(count_fds() == before);
+}
+
+static void without_its_loader_a_network_keeps_its_rules_or_ends(void **state)
+{
+	(void)state;
+	in_own_namespace(body_loader_lost);
+}
+
 static void a_list_that_can_not_be_loaded_leaves_the_one_before(void **state)
 {
 	(void)state;
@@ -1045,6 +1083,7 @@ int main(void)
 		cmocka_unit_test(each_name_of_a_gateway_is_checked),
 		cmocka_unit_test(a_network_takes_another_list_at_any_time),
 		cmocka_unit_test(a_list_that_can_not_be_loaded_leaves_the_one_before),
+		cmocka_unit_test(without_its_loader_a_network_keeps_its_rules_or_ends),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,7 +364,8 @@ void annotations_network_close(struct annotations_network *h)
 	cj_close(&h->log_fd);
 }
 
-int annotations_load_network(const struct firewall_container_spec *spec,
+int annotations_load_network(const struct loader *loader,
+			     const struct firewall_container_spec *spec,
 			     struct annotations_network *out, struct cj_error *err)
 {
 	struct annotations_network made = ANNOTATIONS_NETWORK_NULL;
@@ -372,7 +373,8 @@ int annotations_load_network(const struct firewall_container_spec *spec,
 	made.rules_fd = nfnl_socket(NETLINK_NETFILTER, err);
 	if (made.rules_fd >= 0)
 		made.log_fd = nfnl_socket(NETLINK_NETFILTER, err);
-	if (made.log_fd < 0 || firewall_apply_container(made.rules_fd, spec, made.table, err) < 0) {
+	if (made.log_fd < 0 ||
+	    loader_apply_container(loader, made.rules_fd, spec, made.table, err) < 0) {
 		annotations_network_close(&made);
 		return cj_wrap(err, "annotation '" ANNOTATION_NETWORK "'");
 	}

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "netns/address/allowlist.h"
-#include "netns/firewall/firewall.h"
+#include "netns/firewall/loader.h"
 #include "runtime/container/config/oci_config.h"
 
 struct annotations {
@@ -83,10 +83,11 @@ void annotations_network_close(struct annotations_network *h);
 /*
  * annotations_load_network - in the calling process' network namespace.
  *
- * Needs:  CAP_NET_ADMIN over it.
+ * Needs:  CAP_NET_ADMIN over it, for this process and for the loader.
  * Fails:  EPERM; EOPNOTSUPP without nf_tables; with nothing loaded.
  */
-int annotations_load_network(const struct firewall_container_spec *spec,
+int annotations_load_network(const struct loader *loader,
+			     const struct firewall_container_spec *spec,
 			     struct annotations_network *out, struct cj_error *err);
 
 /*

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/firewall/firewall.h"
 #include "netns/gateway.h"
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
@@ -185,6 +184,8 @@ enum held {
 	HELD_RULES,
 	HELD_LOG,    /* the link to the process that reads the log of denied packets */
 	HELD_READER, /* its pidfd */
+	HELD_LOADER, /* the link to the process that reads the counters */
+	HELD_LOADER_PID,
 	HELD_COUNT
 };
 static_assert(HELD_COUNT <= CHILD_FDS_MAX, "child_keep_only() keeps all");
@@ -379,6 +380,9 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 static int report(struct watcher *w, struct cj_error *err)
 {
 	const int cgroup_fd = w->fds[HELD_CGROUP];
+	const struct loader loader = {
+		.link = { w->fds[HELD_LOADER], "the loader of rules", loader_step_names },
+	};
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
 	struct cj_error unread = { 0 };
 	struct result_facts f = {
@@ -399,8 +403,8 @@ static int report(struct watcher *w, struct cj_error *err)
 	f.cpu_us = read_number(cgroup_fd, "cpu.stat", "usage_usec");
 	if (w->fds[HELD_RULES] >= 0) {
 		drain(w);
-		if (firewall_read_table(w->fds[HELD_RULES], w->watch->network->table, counts,
-					&unread) == 0)
+		if (loader_read_table(&loader, w->fds[HELD_RULES], w->watch->network->table, counts,
+				      &unread) == 0)
 			denials_settle(&w->denials, counts);
 		f.denials = &w->denials;
 	}
@@ -435,12 +439,26 @@ static void start_reader(struct watcher *w)
 	w->fds[HELD_READER] = reader.pidfd;
 }
 
+/* Now, because at the end of the container another version may be installed. */
+static int start_counter(struct watcher *w, struct cj_error *err)
+{
+	struct loader loader;
+	if (w->fds[HELD_RULES] < 0)
+		return 0;
+	if (gateway_start_loader(&loader, err) < 0)
+		return -err->code;
+	w->fds[HELD_LOADER] = loader.link.sock_fd;
+	w->fds[HELD_LOADER_PID] = loader.pidfd;
+	return loader_join(&loader, w->fds[HELD_RULES], err);
+}
+
 static int settle(struct watcher *w, struct cj_error *err)
 {
-	/* nf_tables wants the first at each call; the second is for another user's stat file */
-	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE;
+	const uint64_t kept = UINT64_C(1) << CAP_SYS_PTRACE; /* for another user's stat file */
 
 	start_reader(w);
+	if (start_counter(w, err) < 0)
+		return -err->code;
 	return privileges_stay_behind("cejail-oci-res", w->fds, HELD_COUNT, kept, err);
 }
 
@@ -471,6 +489,7 @@ static _Noreturn void watch_main(struct watcher *w)
 	wait_for_end(w);
 	int rc = report(w, &err); /* nobody is there to be told of a failure */
 	cj_end_child(&w->fds[HELD_READER]);
+	cj_end_child(&w->fds[HELD_LOADER_PID]);
 	_exit(rc < 0 ? 1 : 0);
 }
 
@@ -495,7 +514,9 @@ int oci_result_start(const struct oci_result_watch *watch, int *out_go_fd, struc
 			 [HELD_CGROUP] = watch->cgroup_fd,
 			 [HELD_RULES] = watch->network->rules_fd,
 			 [HELD_LOG] = watch->network->log_fd,
-			 [HELD_READER] = -1 },
+			 [HELD_READER] = -1,
+			 [HELD_LOADER] = -1,
+			 [HELD_LOADER_PID] = -1 },
 	};
 	auto_fd int link_fd = socks[0];
 	const struct step_link link = { link_fd, "the result process", step_names };

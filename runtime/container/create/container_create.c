@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "netns/gateway.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -274,6 +275,16 @@ static void init_leave(struct creation *c)
 	cj_close(&c->init_pidfd);
 }
 
+static int loader_enter(struct creation *c, struct cj_error *err)
+{
+	return c->annotations.has_network ? gateway_start_loader(&c->loader, err) : 0;
+}
+
+static void loader_leave(struct creation *c)
+{
+	loader_stop(&c->loader);
+}
+
 static int net_devices_enter(struct creation *c, struct cj_error *err)
 {
 	return inherit_devices_move(&c->bundle.config.on_linux, c->init_pidfd, c->arena,
@@ -321,6 +332,7 @@ static int rules_enter(struct creation *c, struct cj_error *err)
 	memcpy(c->network.table, msg.data, msg.size);
 	c->network.rules_fd = take_fd(&msg.fds[0]);
 	c->network.log_fd = take_fd(&msg.fds[1]);
+	loader_stop(&c->loader);
 	return 0;
 }
 
@@ -415,7 +427,8 @@ static const struct {
 	/* both limit init before it exists; the class goes when the cgroup has no process */
 	{ "class of service", rdt_enter, rdt_leave },
 	{ "cgroup", cgroup_enter, cgroup_leave },
-	{ "init", init_enter, init_leave },        /* born into the cgroup, as a rule */
+	{ "loader of rules", loader_enter, loader_leave }, /* init uses it, too */
+	{ "init", init_enter, init_leave },                /* born into the cgroup, as a rule */
 	{ "class of init", rdt_join_enter, NULL }, /* before a hook of init, which inherits it */
 	{ "network devices", net_devices_enter, net_devices_leave },
 	{ "hooks", hooks_enter, NULL },         /* the namespaces exist, the root is not entered */
@@ -455,6 +468,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,
 		.net_devices = { .there_fd = -1 },
+		.loader = LOADER_NONE,
 		.network = ANNOTATIONS_NETWORK_NULL,
 		.result = OCI_RESULT_PLACE_NULL,
 		.result_lock_fd = -1,

@@ -122,7 +122,8 @@ static int rules_enter(struct init *in, struct cj_error *err)
 
 	if (!in->c->annotations.has_network)
 		return 0;
-	if (network->rules_fd < 0 && annotations_load_network(&in->c->rules, network, err) < 0)
+	if (network->rules_fd < 0 &&
+	    annotations_load_network(&in->c->loader, &in->c->rules, network, err) < 0)
 		return -err->code;
 	const int fds[] = { network->rules_fd, network->log_fd };
 	int rc = step_tell(&in->link, CREATION_RULES, network->table, sizeof(network->table), fds,

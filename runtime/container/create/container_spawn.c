@@ -118,7 +118,7 @@ static int load_rules(struct creation *c, bool is_last, struct cj_error *err)
 
 	if (!c->annotations.has_network || !net->path || c->network.rules_fd >= 0)
 		return 0;
-	if (annotations_load_network(&c->rules, &c->network, &refused) == 0)
+	if (annotations_load_network(&c->loader, &c->rules, &c->network, &refused) == 0)
 		return 0;
 	if (!is_last && refused.code == EPERM)
 		return 0;

@@ -116,6 +116,7 @@ struct creation {
 
 	struct annotations annotations;
 	struct firewall_container_spec rules;
+	struct loader loader;               /* with io.cejail.network */
 	struct annotations_network network; /* in init until CREATION_RULES, then in create */
 	struct oci_result_place result;
 	int result_lock_fd, result_go_fd; /* -1: no result is asked for */

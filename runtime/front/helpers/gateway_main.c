@@ -2,6 +2,7 @@
 /*
  * gateway VERSION jail dns|- proxy|-: makes the gateway of a jail's network, and answers the jail.
  * gateway VERSION log: reads the log of denied packets of a container.
+ * gateway VERSION loader: loads rules for its caller (netns/firewall/loader.h).
  *
  * A program of its own, so that what reads bytes of the jail has nothing of the supervisor's memory
  * (netns/gateway.h).
@@ -31,10 +32,13 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	gateway_version(version);
-	const bool is_log = argc == 3 && strcmp(argv[2], "log") == 0;
+	const bool is_log = argc == 3 && strcmp(argv[2], "log") == 0,
+		   is_loader = argc == 3 && strcmp(argv[2], "loader") == 0;
 	const bool is_jail = argc == GATEWAY_WORDS && strcmp(argv[2], "jail") == 0;
-	if (strcmp(argv[1], version) != 0 || (!is_log && !is_jail))
+	if (strcmp(argv[1], version) != 0 || (!is_log && !is_loader && !is_jail))
 		return refuse_version(version, argv[1]);
+	if (is_loader)
+		gateway_run_loader(LINK_FD);
 	if (is_log)
 		return gateway_run_log();
 	const struct gateway_wants wants = { .has_dns = strcmp(argv[3], "dns") == 0,

@@ -20,15 +20,15 @@ static enum { NOTHING, GATEWAY_FAILS, UPLINK_FAILS, UPLINK_HANGS, OUTER_LISTENER
 static unsigned gateways; /* how many were opened */
 
 int __real_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-			 struct cj_error *err);
+			 struct loader *out_loader, struct cj_error *err);
 int __wrap_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-			 struct cj_error *err);
+			 struct loader *out_loader, struct cj_error *err);
 int __wrap_gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
-			 struct cj_error *err)
+			 struct loader *out_loader, struct cj_error *err)
 {
 	gateways++;
 	return wrong == GATEWAY_FAILS ? cj_fail(err, EIO, "make a trial")
-				      : __real_gateway_start(wants, jail_fd, out, err);
+				      : __real_gateway_start(wants, jail_fd, out, out_loader, err);
 }
 
 int __real_uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "netns/address/names.h"
 #include "netns/firewall/firewall.h"
 #include "netns/nftables/nft.h"
 #include "tests/netns/lab.h"
@@ -26,6 +27,22 @@ static inline struct firewall_spec public_spec(void)
 						      .jail6 = lab_address("fdce:6a11::2"),
 						      .gateway6 = lab_address("fdce:6a11::3") },
 				       .has_dns = true };
+}
+
+/* With what names have opened, as the supervisor hands it over. */
+static inline struct firewall_spec with_names(struct firewall_spec spec, struct names *names)
+{
+	spec.has_names = true;
+	spec.named = names_new(names, &spec.nnamed);
+	return spec;
+}
+
+/* Nothing new is no transaction. */
+static inline int open_new_names(int rules_fd, struct names *names, struct cj_error *err)
+{
+	size_t count = 0;
+	const struct endpoint *named = names_new(names, &count);
+	return count > 0 ? firewall_open_names(rules_fd, named, count, err) : 0;
 }
 
 static inline void open_lab(struct lab *lab, const struct firewall_spec *spec)

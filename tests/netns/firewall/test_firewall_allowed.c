@@ -272,7 +272,7 @@ static void a_denied_address_is_closed_whatever_a_name_opens(void **state)
 	names.open[names.count++] =
 	    (struct names_open){ .endpoint = { ported, ported, LAB_PORT, LAB_PORT },
 				 .is_new = true };
-	spec.names = &names;
+	spec = with_names(spec, &names);
 	deny_some(&spec, denied);
 	open_lab(&lab, &spec);
 	expect_denied(&lab);

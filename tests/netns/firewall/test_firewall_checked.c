@@ -24,7 +24,7 @@ static struct firewall_spec named_spec(bool checks_names)
 {
 	struct firewall_spec spec = public_spec();
 	spec.is_list = true;
-	spec.names = &names;
+	spec.has_names = true;
 	spec.has_proxy = true;
 	spec.checks_names = checks_names;
 	return spec;
@@ -40,7 +40,6 @@ static void add_name(const char *address, uint16_t port)
 
 static void begin(struct lab *lab, const struct firewall_spec *spec)
 {
-	struct firewall_spec jail = *spec;
 	memset(&names, 0, sizeof(names));
 	if (no_lab)
 		skip();
@@ -48,9 +47,11 @@ static void begin(struct lab *lab, const struct firewall_spec *spec)
 	add_name(LAB_PUBLIC4, 0);
 	add_name(NAMED, LAB_PORT);
 	add_name(LAB_PUBLIC6, LAB_PORT);
+	const struct firewall_spec gateway = with_names(*spec, &names);
+	struct firewall_spec jail = gateway;
 	jail.has_proxy = false;
 	CHECK(firewall_apply_jail(lab->jail_rules, &jail, &err));
-	CHECK(firewall_apply_gateway(lab->gateway_rules, spec, &err));
+	CHECK(firewall_apply_gateway(lab->gateway_rules, &gateway, &err));
 	(void)lab_count(lab);
 }
 
@@ -139,9 +140,8 @@ static void an_older_connection_to_a_checked_address_is_refused(void **state)
 	(void)state;
 	begin(&lab, &from);
 	assert_int_equal(lab_connect(lab.jail, &ip, LAB_PORT, LAB_WAIT_MS, &p.fd), 0);
-	for (size_t i = 0; i < names.count; i++)
-		names.open[i].is_new = true;
-	CHECK(firewall_replace(lab.gateway_rules, &from, &to, &err));
+	const struct firewall_spec named = with_names(to, &names);
+	CHECK(firewall_replace(lab.gateway_rules, &from, &named, &err));
 	(void)send(p.fd, "x", 1, MSG_NOSIGNAL);
 	assert_int_equal(poll(&p, 1, LAB_WAIT_MS), 1);
 	assert_int_equal(recv(p.fd, &byte, 1, MSG_DONTWAIT), -1);
@@ -150,7 +150,8 @@ static void an_older_connection_to_a_checked_address_is_refused(void **state)
 
 	/* and back: a new one goes to the server again */
 	assert_int_equal(connect_to(&lab, NAMED, LAB_PORT), ECONNREFUSED);
-	CHECK(firewall_replace(lab.gateway_rules, &to, &from, &err));
+	const struct firewall_spec back = with_names(from, &names);
+	CHECK(firewall_replace(lab.gateway_rules, &to, &back, &err));
 	assert_int_equal(connect_to(&lab, NAMED, LAB_PORT), 0);
 	lab_close(&lab);
 }

@@ -24,7 +24,7 @@ static struct firewall_spec names_spec(void)
 {
 	struct firewall_spec spec = public_spec();
 	spec.is_list = true;
-	spec.names = &names;
+	spec.has_names = true;
 	return spec;
 }
 
@@ -46,8 +46,8 @@ static void add_name(const char *address, uint16_t port)
 
 static void load_names(const struct lab *lab)
 {
-	CHECK(firewall_open_names(lab->gateway_rules, &names, &err));
-	CHECK(firewall_open_names(lab->jail_rules, &names, &err));
+	CHECK(open_new_names(lab->gateway_rules, &names, &err));
+	CHECK(open_new_names(lab->jail_rules, &names, &err));
 	names_loaded(&names, true);
 }
 
@@ -329,14 +329,14 @@ static void a_full_set_refuses_more_and_keeps_what_it_has(void **state)
 	names.open[2].endpoint =
 	    (struct endpoint){ lab_address("9.9.9.8"), lab_address("9.9.9.8"), 0, 65535 };
 	names.open[2].is_new = true;
-	assert_int_equal(firewall_open_names(lab.jail_rules, &names, &err), -ENFILE);
+	assert_int_equal(open_new_names(lab.jail_rules, &names, &err), -ENFILE);
 	assert_int_equal(connect_to(&lab, "9.9.9.9", LAB_PORT), ECONNREFUSED);
 	assert_int_equal(connect_to(&lab, "9.9.9.8", LAB_PORT), ECONNREFUSED);
 	assert_int_equal(connect_to(&lab, "8.0.0.1", LAB_PORT), 0);
 
 	/* what is there may be loaded again */
 	names.open[0].is_new = names.open[2].is_new = false;
-	assert_int_equal(firewall_open_names(lab.jail_rules, &names, &err), 0);
+	assert_int_equal(open_new_names(lab.jail_rules, &names, &err), 0);
 	assert_int_equal(connect_to(&lab, "8.0.0.1", LAB_PORT), 0);
 	lab_close(&lab);
 }
@@ -375,7 +375,7 @@ static void a_table_without_names_has_no_sets_for_them(void **state)
 	memset(&names, 0, sizeof(names));
 	open_public(&lab);
 	add_name(ADDRESS, LAB_PORT);
-	assert_int_equal(firewall_open_names(lab.jail_rules, &names, &err), -ENOENT);
+	assert_int_equal(open_new_names(lab.jail_rules, &names, &err), -ENOENT);
 	lab_close(&lab);
 }
 

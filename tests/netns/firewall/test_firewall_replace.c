@@ -25,7 +25,7 @@ static struct endpoint listed;
 static struct firewall_spec open_spec(void)
 {
 	struct firewall_spec spec = public_spec();
-	spec.names = &names;
+	spec.has_names = true;
 	return spec;
 }
 
@@ -57,6 +57,7 @@ static void begin(struct lab *lab)
 
 static void replace(const struct lab *lab, struct firewall_spec from, struct firewall_spec to)
 {
+	to = with_names(to, &names);
 	CHECK(firewall_replace(lab->jail_rules, &from, &to, &err));
 	CHECK(firewall_replace(lab->gateway_rules, &from, &to, &err));
 	names_loaded(&names, true);

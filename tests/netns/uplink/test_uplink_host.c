@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: libexec_run */
+/* WRAP: libexec_run loader_apply_host */
 /* uplink_host: plugged, refused with a reason, or gone, on a "host" of the test's own. */
 #include "netns/uplink/uplink_parts.h"
 
@@ -59,6 +59,16 @@ static struct uplink_spec spec_of(const struct place *gateway, unsigned number)
 				     .number = number,
 				     .gateway_fd = gateway->route_fd,
 				     .has_ipv6 = true };
+}
+
+/* The loader is this process: test_loader.c has its own. */
+int __wrap_loader_apply_host(const struct loader *l, int nft_fd,
+			     const struct firewall_host_spec *spec, struct cj_error *err);
+int __wrap_loader_apply_host(const struct loader *l, int nft_fd,
+			     const struct firewall_host_spec *spec, struct cj_error *err)
+{
+	(void)l;
+	return firewall_apply_host(nft_fd, spec, err);
 }
 
 /* Lines of a file that have this word; the files of the place the caller is in. */

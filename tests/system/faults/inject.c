@@ -8,10 +8,11 @@
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
  *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
- *	              gateway (the program that opens it), intermediate, keeper, helper (pasta or
- *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
- *	              second intermediate of a run; a helper of libexec is a "scope-helper", and
- *	              what it leaves behind a "holder" (of the table that runs share on the host)
+ *	              gateway (the program that opens it), loader (which it forks, of rules),
+ *	              intermediate, keeper, helper (pasta or slirp4netns until it is executed),
+ *	              scope-helper; "intermediate2" is the second intermediate of a run; a helper of
+ *	              libexec is a "scope-helper", and what it leaves behind a "holder" (of the
+ *	              table that runs share on the host)
  *	              Of the keeper of a session (keeper.c), which is the supervisor: worker,
  *	              worker2, ... (of files and execs), reaper, reaper2, ... (of init)
  *	              Of `cejail mcp`, which is the supervisor: spawner, and its children: worker,
@@ -224,8 +225,19 @@ static const char *role_in_reduced(const struct task *parent, int event)
 						   : "other";
 }
 
+/* The loader first; with names that are checked, then the dialer. */
+static const char *role_of_gateway(void)
+{
+	static bool has_loader;
+	const char *role = has_loader ? "other" : "loader";
+	has_loader = true;
+	return role;
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
+	if (strcmp(parent->role, "gateway") == 0)
+		return role_of_gateway();
 	if (the.is_session)
 		return role_in_session(parent, pid, event);
 	if (the.is_mcp)

@@ -200,7 +200,7 @@ def kill_at(base, net, options, place, victim, count, kind=Run):
     if not run.lines("done") or run.lines("miss"):
         return  # the run was shorter this time, or the victim wasn't born
     tried()
-    goes_on = victim in ("gateway", "intermediate", "keeper", "helper", "scope-helper")
+    goes_on = victim in ("gateway", "loader", "intermediate", "keeper", "helper", "scope-helper")
     run.is_gone(goes_on=goes_on)
     if victim == "supervisor":
         equal(run.done.code, 128 + signal.SIGKILL, "the supervisor's exit status")
@@ -268,7 +268,7 @@ if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to b
 
 # Where processors are emulated each of these takes a minute, and the host's own kind is enough.
 TOO_SLOW = ("pasta", "slirp4netns") if EMULATED else ()
-ROLES_WITH_UPLINK = ("supervisor", "init", "gateway", "intermediate", "keeper", "helper")
+ROLES_WITH_UPLINK = ("supervisor", "init", "gateway", "loader", "intermediate", "keeper", "helper")
 
 
 @each_uplink("through {} a supervisor killed at any system call of any role leaves nothing in the host", limit=900, but=TOO_SLOW)
@@ -287,6 +287,12 @@ def _(*uplink):
 def _(*uplink):
     with Internet() as net:
         kill_at_each("gateway", ("gateway",), ("--network", "public", *uplink), 12, net)
+
+
+@each_uplink("through {}, when the process that loads rules is killed, the run goes on, with its rules or without a network", limit=900, but=TOO_SLOW)
+def _(*uplink):
+    with Internet() as net:
+        kill_at_each("loader", ("loader",), ("--network", "public", *uplink), 12, net)
 
 
 for victim, roles in (("intermediate", ("intermediate",)), ("keeper", ("supervisor", "keeper")), ("helper", ("helper",))):
@@ -395,10 +401,10 @@ class Busy(Run):
 
     def victim(self, role):
         init = self.child("cejail-init")
-        if role == "gateway":
-            return self.child("cejail-gateway")
+        if role in ("gateway", "loader"):
+            return self.child(f"cejail-{role}")
         others = [pid for pid in children_of(self.process.pid) if pid != init]
-        keepers = [pid for pid in others if first_named([pid], "cejail-gateway") is None]
+        keepers = [pid for pid in others if not first_named([pid], "cejail-gateway") and not first_named([pid], "cejail-loader")]
         if role == "supervisor":
             return self.process.pid
         if role == "init":
@@ -437,7 +443,7 @@ def kill_busy(run, role):
     victim = run.victim(role)
     os.kill(victim, signal.SIGKILL)
     tried()
-    goes_on = keeper or role == "gateway"
+    goes_on = keeper or role in ("gateway", "loader")
     if goes_on:  # the run goes on, closed: it still writes
         wait_until(lambda: has_ended(keeper or victim), "the keeper's end, by which the supervisor knows of the helper's")
         size = os.path.getsize(f"{run.folder}/stdout")
@@ -455,7 +461,8 @@ def kill_busy(run, role):
     value = run.result()
     equal((value["status"], run.done.code), wanted, "status and exit status")
     if goes_on:
-        contains(" ".join(value["warnings"]), value["network"]["uplink"] if keeper else "nothing leads out", "the warnings")
+        told = value["network"]["uplink"] if keeper else "nothing leads out" if role == "gateway" else "the count of denied packets"
+        contains(" ".join(value["warnings"]), told, "the warnings")
     equal(run.records(), [], "records left")
 
 
@@ -482,7 +489,7 @@ def _():
 
 @each_uplink("through {} a busy run in which a role is killed at a random moment leaves nothing in the host", limit=600, but=TOO_SLOW)
 def _(*uplink):
-    roles = ("supervisor", "init", "payload", "gateway") + (() if uplink[1] == "host" else ("keeper", "helper"))
+    roles = ("supervisor", "init", "payload", "gateway", "loader") + (() if uplink[1] == "host" else ("keeper", "helper"))
     with Internet() as net:
         kill_at_random(net, roles, len(roles), "--network", "public", *uplink)
 

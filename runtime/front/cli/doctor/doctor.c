@@ -72,7 +72,7 @@ static const struct check {
 	{ "runtime directory",  check_runtime_dir },
 	{ "python3",            NULL, check_interpreter, python },
 	{ "node",               NULL, check_interpreter, node },
-	{ "nf_tables",          NULL, check_trial, TRIAL(CLONE_NEWNET, try_rules,
+	{ "nf_tables",          NULL, check_rules, TRIAL(CLONE_NEWNET, try_rules,
 	  "the rules of a jail and a gateway can be loaded",
 	  FINDING_WEAKER, "the rules of a jail cannot be loaded (",
 	  .rest = "): no --network public", .remedy = REMEDY_RULES) },

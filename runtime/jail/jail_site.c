@@ -74,8 +74,3 @@ uint64_t jail_site_signals(const struct jail_site *s)
 {
 	return s && s->changed_signals != UINT64_MAX ? s->changed_signals : child_changed_signals();
 }
-
-bool jail_site_sweeps(const struct jail_site *s)
-{
-	return !s || !s->leaves_sweep;
-}

@@ -20,7 +20,6 @@ struct jail_site {
 	ino_t ino;
 	/* Of the process that prepares the jail, as child_changed_signals(). */
 	uint64_t changed_signals;
-	bool leaves_sweep; /* other jails remove what killed supervisors have left */
 };
 #define JAIL_SITE_NULL ((struct jail_site){ .cgroup = CGROUP_NULL, .changed_signals = UINT64_MAX })
 
@@ -36,4 +35,3 @@ bool jail_site_cgroup(const struct jail_site *s, const char *id, struct cgroup *
 
 /* As child_changed_signals(). */
 uint64_t jail_site_signals(const struct jail_site *s);
-bool jail_site_sweeps(const struct jail_site *s);

@@ -117,9 +117,7 @@ static void without_a_site_each_jail_finds_all(void **state)
 {
 	(void)state;
 	const struct jail_site none = JAIL_SITE_NULL;
-	const struct jail_site known = { .cgroup = CGROUP_NULL,
-					 .changed_signals = 5,
-					 .leaves_sweep = true };
+	const struct jail_site known = { .cgroup = CGROUP_NULL, .changed_signals = 5 };
 	struct cgroup c = CGROUP_NULL;
 	jail_site_find(&(struct jail_site){ 0 }, "no/name"); /* finds nothing, and says nothing */
 	assert_false(jail_site_cgroup(NULL, "jail", &c));
@@ -127,8 +125,6 @@ static void without_a_site_each_jail_finds_all(void **state)
 	assert_int_equal(jail_site_signals(NULL), child_changed_signals());
 	assert_int_equal(jail_site_signals(&none), child_changed_signals());
 	assert_int_equal(jail_site_signals(&known), 5);
-	assert_true(jail_site_sweeps(NULL) && jail_site_sweeps(&none));
-	assert_false(jail_site_sweeps(&known));
 }
 
 static void jails_of_a_site_run_one_after_the_other(void **state)
@@ -137,7 +133,6 @@ static void jails_of_a_site_run_one_after_the_other(void **state)
 	struct jail_site site;
 	jail_site_find(&site, "site");
 	site.changed_signals = child_changed_signals();
-	site.leaves_sweep = true;
 	struct plan plan = simple_plan();
 	plan.site = &site;
 	const unsigned long held = open_descriptors();

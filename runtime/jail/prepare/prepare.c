@@ -255,8 +255,7 @@ static int record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;
 	(void)err;
-	if (jail_site_sweeps(j->plan->site))
-		(void)record_sweep_batch(j->runtime_dir_fd, j->id, &ignored);
+	(void)record_sweep_batch(j->runtime_dir_fd, j->id, &ignored);
 	return 0;
 }
 

@@ -18,9 +18,8 @@
  * Before its first order, an ordinary user's spawner gets a scope from the user's manager, so that
  * workers, zygotes and jails are in one delegated cgroup.
  *
- * The spawner finds and reads once what each worker needs, and a worker gets it by fork(2): the
- * directory for the jails' cgroups, and the profiles as long as their files do not change.  Where
- * the spawner fails, the worker tries itself and reports why.
+ * The spawner finds the directory of the jails' cgroups once, and a worker gets it by fork(2).
+ * Where the spawner fails, the worker tries itself and reports why.
  *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
  * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own
@@ -50,10 +49,8 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_site.h"
 #include "runtime/kernel/cgroup/cgroup.h"
-#include "runtime/service/config/profile_cache.h"
 
 #define PROFILE_NAME_MAX 256
-#define SWEEP_EACH       16 /* so many workers, one of which sweeps: it looks at many records */
 
 enum { STEP_ORDER };
 enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_ZYGOTE, ORDER_FD_COUNT };
@@ -67,13 +64,11 @@ struct order {
 	char profile[PROFILE_NAME_MAX];
 };
 
-/* What the workers get from the spawner. */
-struct nursery {
+/* What all workers get from the spawner. */
+struct worker_common {
 	const struct worker_life *life;
 	uint64_t changed_signals; /* child_changed_signals() */
 	struct jail_site site;
-	struct profile_cache *profiles; /* NULL: no memory for it */
-	unsigned workers;               /* so many were ordered */
 };
 
 static void set_signals(const int *signals, size_t count, void (*handler)(int))
@@ -85,8 +80,7 @@ static void set_signals(const int *signals, size_t count, void (*handler)(int))
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid, const struct nursery *n,
-				    const struct config *config)
+				    pid_t spawner_pid, const struct worker_common *n)
 {
 	struct cj_error err = { 0 };
 	struct jail_site site = n->site;
@@ -110,7 +104,6 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 		_exit(EXIT_FAILURE);
 	}
 	site.cgroup.parent_fd = has_parent ? fds[nfds - 1] : -1;
-	site.leaves_sweep = n->workers % SWEEP_EACH != 0;
 	const struct worker_order told = {
 		.profile = order->profile,
 		.tier = (enum tier)order->tier,
@@ -118,7 +111,6 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 		.control_fd = fds[ORDER_CONTROL],
 		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? fds[ORDER_ZYGOTE] : -1,
 		.has_job = order->has_job,
-		.config = config,
 		.site = &site,
 	};
 	if (!order->is_zygote)
@@ -128,18 +120,7 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	_exit(EXIT_FAILURE);
 }
 
-/* NULL: the worker has to load the profile itself. */
-static const struct config *find_config(const struct nursery *n, const struct order *order)
-{
-	const struct config *config = NULL;
-	struct cj_error ignored = { 0 }; /* the worker fails, too, and tells the server */
-	if (!n->profiles || order->is_zygote ||
-	    profile_cache_get(n->profiles, order->profile, &config, &ignored) < 0)
-		return NULL;
-	return config;
-}
-
-static void carry_out(struct step_msg *msg, struct nursery *n)
+static void carry_out(struct step_msg *msg, const struct worker_common *n)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -150,11 +131,9 @@ static void carry_out(struct step_msg *msg, struct nursery *n)
 		return; /* closing the descriptors notifies the server */
 	memcpy(&order, msg->data, sizeof(order));
 	order.profile[sizeof(order.profile) - 1] = '\0';
-	const struct config *config = find_config(n, &order);
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self, n, config);
-	n->workers += !order.is_zygote;
+		become_worker(&order, msg, self, n);
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -179,7 +158,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
-	struct nursery n = { .life = life, .profiles = profile_cache_create() };
+	struct worker_common n = { .life = life };
 	char id[64];
 	(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
 		       (unsigned long long)clock_us());

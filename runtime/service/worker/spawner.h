@@ -4,9 +4,8 @@
  *
  * It is forked before the server listens, reads a token or receives a request.  So no worker, and
  * no init, starts with a secret or another caller's bytes in its memory; and fork(2) of a small
- * process is fast.  It reads profiles, which the server and the workers do as well.  It has one
- * thread, and ends with the server, every worker with the spawner (PDEATHSIG, and the sockets),
- * every jail with its worker.
+ * process is fast.  The spawner has one thread.  It ends with the server, every worker with the
+ * spawner (PDEATHSIG, and the sockets), every jail with its worker.
  */
 #pragma once
 
@@ -35,9 +34,7 @@ struct worker_order {
 	enum tier tier;
 	int zygote_fd; /* the socket of the zygote to fork from; -1: none */
 	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
-	/* Given by the spawner to a worker, for its whole life. */
-	const struct config *config; /* the profile's; NULL: it could not be loaded */
-	const struct jail_site *site;
+	const struct jail_site *site; /* for the worker's whole life */
 };
 
 struct work;

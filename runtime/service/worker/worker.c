@@ -26,7 +26,6 @@ struct waiting {
 	struct work work;
 	bool has_job; /* before it is prepared */
 	int zygote_fd, signal_fd;
-	const struct config *config; /* the profile's, if the spawner has loaded it */
 	struct jail_site site;
 	struct program launcher;
 	struct cj_error early;          /* of a cold worker: the result of its job */
@@ -48,14 +47,6 @@ static int watch_signals(struct waiting *w, struct cj_error *err)
 	w->site.changed_signals = UINT64_C(1) << (SIGPIPE - 1);
 	w->signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
 	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
-}
-
-static int load(struct waiting *w, struct cj_error *err)
-{
-	if (!w->config)
-		return profile_load(&w->work.config, w->work.profile, err);
-	w->work.config = *w->config; /* this process has its own copy of that memory */
-	return 0;
 }
 
 /* A fork of the zygote's waits in the jail.  On failure there is no jail. */
@@ -80,7 +71,7 @@ static int get_ready(struct waiting *w, struct cj_error *err)
 		return cj_stage(err, "worker");
 	if (plan_mint_id(w->work.jail_name, err) < 0)
 		return -err->code;
-	if (load(w, err) < 0)
+	if (profile_load(&w->work.config, w->work.profile, err) < 0)
 		return cj_stage(err, "profile");
 	if (w->work.tier == TIER_COLD)
 		return 0;
@@ -141,7 +132,6 @@ _Noreturn void worker_main(const struct worker_life *life, const struct worker_o
 		.has_job = order->has_job,
 		.zygote_fd = order->zygote_fd,
 		.signal_fd = -1,
-		.config = order->config,
 		.site = order->site ? *order->site : JAIL_SITE_NULL,
 	};
 	struct work *work = &w.work;

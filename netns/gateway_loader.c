@@ -6,75 +6,82 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/scope.h"
 
-/* An order as it came: its lists are mapped. */
-struct loader_received {
-	struct loader_order order;
-	const int *sock_fds;
-	size_t count;
-	void *lists; /* MAP_FAILED: there are none */
+/* What it keeps from one message to the next. */
+struct loader_process {
+	struct step_link link;
+	int nft_fds[LOADER_TABLES];
+	size_t sockets;
+	char *lists; /* of the next order */
+	size_t list_bytes;
 };
 
-/* The pointers of the order, into its lists.  False: they are longer than these. */
-static bool place_lists(struct loader_received *r)
+static int add_list(struct loader_process *p, const struct step_msg *msg, struct cj_error *err)
 {
-	char *const order = (char *)&r->order;
-	const char *at = r->lists;
-	size_t left = r->order.list_bytes;
+	char *lists = msg->size <= LOADER_LISTS_MAX - p->list_bytes
+			  ? realloc(p->lists, p->list_bytes + msg->size)
+			  : NULL;
+	if (!lists)
+		return cj_fail(err, ENOMEM, "take the lists of an order");
+	memcpy(lists + p->list_bytes, msg->data, msg->size);
+	p->lists = lists;
+	p->list_bytes += msg->size;
+	return 0;
+}
+
+/* The pointers of the order, into the lists.  A null one stays of `from`, which has none. */
+static int place_lists(const struct loader_process *p, struct loader_order *o, struct cj_error *err)
+{
+	const char *at = p->lists;
+	size_t left = p->list_bytes;
 	for (size_t i = 0; i < LOADER_LISTS; i++) {
 		const struct loader_list *l = &loader_lists[i];
 		size_t count;
-		memcpy(&count, order + l->count, sizeof(count));
+		memcpy(&count, (char *)o + l->count, sizeof(count));
 		if (count > left / l->size)
-			return false;
-		memcpy(order + l->items, &at, sizeof(at));
-		at += count * l->size;
+			return cj_fail(err, EPROTO, "receive the lists of an order");
+		memcpy((char *)o + l->items, &at, sizeof(at));
+		if (at)
+			at += count * l->size;
 		left -= count * l->size;
 	}
-	return true;
+	return left == 0 ? 0 : cj_fail(err, EPROTO, "receive the lists of an order");
 }
 
-static int take_order(const struct step_msg *msg, struct loader_received *r, struct cj_error *err)
+static int take_sockets(struct loader_process *p, struct step_msg *msg, struct cj_error *err)
 {
-	r->lists = MAP_FAILED;
-	if (msg->size != sizeof(r->order))
-		return cj_fail(err, EPROTO, "receive an order of the supervisor");
-	memcpy(&r->order, msg->data, sizeof(r->order));
-	const bool has_lists = r->order.list_bytes > 0;
-	if (msg->nfds < 1u + has_lists)
-		return cj_fail(err, EPROTO, "receive an order of the supervisor");
-	r->sock_fds = msg->fds;
-	r->count = msg->nfds - has_lists;
-	if (has_lists) {
-		r->lists = mmap(NULL, r->order.list_bytes, PROT_READ, MAP_PRIVATE,
-				msg->fds[msg->nfds - 1], 0);
-		if (r->lists == MAP_FAILED)
-			return cj_fail(err, errno, "map the lists of an order");
-	}
-	return place_lists(r) ? 0
-			      : cj_fail(err, EPROTO, "receive the lists of the supervisor's order");
+	if (p->sockets > 0 || msg->nfds == 0 || msg->nfds > LOADER_TABLES)
+		return cj_fail(err, EPROTO, "take %zu sockets", msg->nfds);
+	for (; p->sockets < msg->nfds; p->sockets++)
+		p->nft_fds[p->sockets] = take_fd(&msg->fds[p->sockets]);
+	return 0;
 }
 
-static void end_order(struct loader_received *r)
+static int join(const struct loader_process *p, struct cj_error *err)
 {
-	if (r->lists != MAP_FAILED)
-		(void)munmap(r->lists, r->order.list_bytes);
+	auto_fd int netns_fd = p->sockets > 0 ? uplink_join_owner(p->nft_fds[0], err) : -1;
+	const struct gateway_rights rights = { .calls = &gateway_loader_calls,
+					       .whose = "the loader",
+					       .has_joined = netns_fd >= 0,
+					       .kept = UINT64_C(1) << CAP_NET_ADMIN };
+	if (p->sockets > 0 && netns_fd < 0 && err->code != EINVAL) /* setns(2): it is our own */
+		return -err->code;
+	return gateway_give_up(p->link.sock_fd, &rights, err);
 }
 
-/* In each of the sockets' tables, as far as none fails. */
-static int carry_out_each(enum loader_step step, const struct loader_received *r,
-			  struct loader_answer *out, struct cj_error *err)
+/* In each table, as far as none fails: the gateway's first. */
+static int carry_out_each(const struct loader_process *p, enum loader_step step,
+			  const struct loader_order *o, struct loader_answer *out,
+			  struct cj_error *err)
 {
-	const struct loader_order *o = &r->order;
-	int rc = 0;
-	for (size_t i = 0; i < r->count && rc == 0; i++) {
-		const int nft_fd = r->sock_fds[i];
+	int rc = p->sockets > 0 ? 0 : cj_fail(err, EPROTO, "carry out an order without a socket");
+	for (size_t i = p->sockets; i-- > 0 && rc == 0;) {
+		const int nft_fd = p->nft_fds[i];
 		if (step == LOADER_OPEN_NAMES)
 			rc = firewall_open_names(nft_fd, o->spec.named, o->spec.nnamed, err);
 		else if (step == LOADER_CLOSE_HOST)
@@ -85,12 +92,29 @@ static int carry_out_each(enum loader_step step, const struct loader_received *r
 	return rc;
 }
 
-static int carry_out(unsigned step, const struct loader_received *r, struct loader_answer *out,
-		     struct cj_error *err)
+static int carry_out(struct loader_process *p, struct step_msg *msg, const struct loader_order *o,
+		     struct loader_answer *out, struct cj_error *err)
 {
-	const struct loader_order *o = &r->order;
-	const int nft_fd = r->sock_fds[0];
-	switch (step) {
+	const enum loader_table on = msg->step == LOADER_GATEWAY   ? LOADER_OF_GATEWAY
+				     : msg->step == LOADER_REPLACE ? o->on
+								   : LOADER_OF_JAIL;
+	const bool is_own = msg->step == LOADER_HOST || msg->step == LOADER_CONTAINER;
+	const int nft_fd = is_own ? msg->fds[0] : on < p->sockets ? p->nft_fds[on] : -1;
+	switch (msg->step) {
+	case LOADER_SOCKETS:
+		return take_sockets(p, msg, err);
+	case LOADER_JOIN:
+		return join(p, err);
+	case LOADER_OPEN_NAMES:
+	case LOADER_CLOSE_HOST:
+	case LOADER_COUNT:
+		return carry_out_each(p, msg->step, o, out, err);
+	default:
+		break;
+	}
+	if (nft_fd < 0 || msg->nfds != is_own)
+		return cj_fail(err, EPROTO, "carry out an order without a socket");
+	switch (msg->step) {
 	case LOADER_JAIL:
 		return firewall_apply_jail(nft_fd, &o->spec, err);
 	case LOADER_GATEWAY:
@@ -103,73 +127,83 @@ static int carry_out(unsigned step, const struct loader_received *r, struct load
 		return firewall_replace(nft_fd, &o->from, &o->spec, err);
 	case LOADER_UNREACHABLE:
 		return firewall_unreachable(nft_fd, o->family, err);
-	case LOADER_OPEN_NAMES:
-	case LOADER_CLOSE_HOST:
-	case LOADER_COUNT:
-		return carry_out_each(step, r, out, err);
 	default:
-		return cj_fail(err, EPROTO, "obey step %u of the supervisor", step);
+		return cj_fail(err, EPROTO, "obey step %u of the supervisor", msg->step);
 	}
 }
 
-static int join(int link_fd, int sock_fd, struct cj_error *err)
+static bool is_text(const char *text, size_t size)
 {
-	auto_fd int netns_fd = uplink_join_owner(sock_fd, err);
-	const struct gateway_rights rights = { .calls = &gateway_loader_calls,
-					       .whose = "the loader",
-					       .has_joined = netns_fd >= 0,
-					       .kept = UINT64_C(1) << CAP_NET_ADMIN };
-	if (netns_fd < 0 && err->code != EINVAL) /* setns(2): it is our own */
-		return -err->code;
-	return gateway_give_up(link_fd, &rights, err);
+	return memchr(text, '\0', size) != NULL;
 }
 
-/* One order.  An order that fails is answered; a negative return ends the process. */
-static int obey(const struct step_link *link, struct cj_error *err)
+/* What the rules take for granted. */
+static bool is_order_valid(const struct loader_order *o)
+{
+	return is_text(o->table, sizeof(o->table)) &&
+	       is_text(o->host.table, sizeof(o->host.table)) &&
+	       is_text(o->host.link, sizeof(o->host.link)) &&
+	       is_text(o->host.every_link, sizeof(o->host.every_link)) &&
+	       o->container.nname_servers <= FIREWALL_NAME_SERVERS_MAX;
+}
+
+/* One message.  An order that fails is answered; a negative return ends the process. */
+static int obey(struct loader_process *p, struct cj_error *err)
 {
 	struct loader_answer answer = { 0 };
-	struct cj_error why = { 0 };
-	struct loader_received r;
+	struct loader_order order;
 	auto_step_msg struct step_msg msg = { 0 };
-	if (step_next(link, &msg, err) < 0)
+	if (step_next(&p->link, &msg, err) < 0)
 		return -err->code;
-	int rc = take_order(&msg, &r, &why);
-	const bool is_join = rc == 0 && msg.step == LOADER_JOIN;
-	if (is_join)
-		rc = join(link->sock_fd, r.sock_fds[0], &why);
-	else if (rc == 0)
-		rc = carry_out(msg.step, &r, &answer, &why);
-	end_order(&r);
+	if (msg.step == LOADER_LIST)
+		return add_list(p, &msg, err);
+	int rc = -EPROTO;
+	if (msg.size != sizeof(order))
+		(void)!cj_fail(&answer.why, EPROTO, "receive an order of the supervisor");
+	else {
+		memcpy(&order, msg.data, sizeof(order));
+		if (!is_order_valid(&order))
+			(void)!cj_fail(&answer.why, EPROTO, "receive an order of the supervisor");
+		else if ((rc = place_lists(p, &order, &answer.why)) == 0)
+			rc = carry_out(p, &msg, &order, &answer, &answer.why);
+	}
+	p->list_bytes = 0;
 	if (rc == 0)
-		return step_tell(link, LOADER_DONE, &answer, sizeof(answer), NULL, 0, err);
-	step_abort(link, &why);
-	return is_join ? rc : 0; /* half of its rights may be gone */
+		answer.why = (struct cj_error){ 0 }; /* of a try that failed */
+	const bool has_half_joined = rc < 0 && msg.step == LOADER_JOIN;
+	rc = step_tell(&p->link, LOADER_DONE, &answer, sizeof(answer), NULL, 0, err);
+	return has_half_joined ? -EPERM : rc;
 }
 
 _Noreturn void gateway_run_loader(int link_fd)
 {
 	struct cj_error ended = { 0 };
-	const struct step_link link = { link_fd, "the supervisor", loader_step_names };
+	struct loader_process p = { .link = { link_fd, "the supervisor", loader_step_names } };
 	(void)prctl(PR_SET_NAME, "cejail-loader", 0, 0, 0); /* only what ps(1) shows */
-	step_wait_forever(&link);
-	while (obey(&link, &ended) == 0)
+	step_wait_forever(&p.link);
+	while (obey(&p, &ended) == 0)
 		;
-	_exit(EXIT_SUCCESS); /* which needs no call that it has given up */
+	step_abort(&p.link, &ended); /* to nobody, if the supervisor has closed the link */
+	_exit(EXIT_SUCCESS);         /* which needs no call that it has given up */
 }
 
 int gateway_fork_loader(int link_fd, struct cj_error *err)
 {
 	struct cj_error why = { 0 };
-	auto_fd int pidfd = -1;
+	auto_child int pidfd = -1;
 	pid_t pid = child_fork_sibling(&pidfd);
+	if (pid == 0 && child_keep_only(&link_fd, 1, &why) == 0 &&
+	    child_die_with_parent(link_fd, &why) == 0)
+		gateway_run_loader(link_fd);
+	const struct step_link link = { link_fd, "the supervisor", loader_step_names };
 	if (pid == 0) {
-		if (child_keep_only(&link_fd, 1, &why) == 0 &&
-		    child_die_with_parent(link_fd, &why) == 0)
-			gateway_run_loader(link_fd);
+		step_abort(&link, &why);
 		_exit(0);
 	}
 	if (pid < 0)
 		return cj_fail(err, errno, "create the loader of rules");
-	const struct step_link link = { link_fd, "the supervisor", loader_step_names };
-	return step_tell(&link, LOADER_STARTED, NULL, 0, &pidfd, 1, err);
+	if (step_tell(&link, LOADER_STARTED, &pid, sizeof(pid), NULL, 0, err) < 0)
+		return -err->code;
+	cj_close(&pidfd); /* it is the supervisor's to end */
+	return 0;
 }

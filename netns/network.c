@@ -82,9 +82,9 @@ static void unwatch_fd(struct network *n, int fd)
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* fails if it was not there */
 }
 
-static int reject(const struct network *n, int family, struct cj_error *err)
+static int reject(struct network *n, int family, struct cj_error *err)
 {
-	return loader_unreachable(&n->loader, n->handles.fds[SLOT_JAIL_RULES], family, err);
+	return loader_unreachable(&n->loader, family, err);
 }
 
 /* Rejected at once, a program need not wait for a timeout. */
@@ -200,11 +200,17 @@ static int load_rules(struct network *n, struct cj_error *err)
 {
 	const struct firewall_spec jail = network_firewall(n, SLOT_JAIL_RULES, &n->rules),
 				   gateway = network_firewall(n, SLOT_GATEWAY_RULES, &n->rules);
+	const int tables[LOADER_TABLES] = {
+		[LOADER_OF_JAIL] = n->handles.fds[SLOT_JAIL_RULES],
+		[LOADER_OF_GATEWAY] = n->handles.fds[SLOT_GATEWAY_RULES],
+	};
 	if (n->names)
 		n->names->has_ipv6 = n->handles.has_ipv6;
-	if (loader_apply_jail(&n->loader, n->handles.fds[SLOT_JAIL_RULES], &jail, err) < 0)
+	if (loader_give_sockets(&n->loader, tables, LOADER_TABLES, err) < 0)
+		return cj_wrap(err, "load rules");
+	if (loader_apply_jail(&n->loader, &jail, err) < 0)
 		return cj_wrap(err, "the jail's rules");
-	if (loader_apply_gateway(&n->loader, n->handles.fds[SLOT_GATEWAY_RULES], &gateway, err) < 0)
+	if (loader_apply_gateway(&n->loader, &gateway, err) < 0)
 		return cj_wrap(err, "the gateway's rules");
 	return 0;
 }
@@ -281,8 +287,7 @@ static int build_public(struct network *n, struct cj_error *err)
 	n->is_filtered = true;
 	if (watch_gateway(n, err) < 0 ||
 	    watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err) < 0 ||
-	    start_uplink(n, err) < 0 ||
-	    loader_join(&n->loader, n->handles.fds[SLOT_GATEWAY_RULES], err) < 0)
+	    start_uplink(n, err) < 0 || loader_join(&n->loader, err) < 0)
 		return -err->code;
 	return join_links(n, err);
 }
@@ -301,21 +306,22 @@ static void stop_gateway(struct network *n)
 	gateway_stop(&n->gateway);
 }
 
-/* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
-void network_close_jail(struct network *n)
+/* Refuses every packet of the jail.  False: its rules can't be changed. */
+static bool refuse_all(struct network *n)
 {
 	struct cj_error ignored;
-	if (!n->is_filtered || (reject(n, 4, &ignored) == 0 && reject(n, 6, &ignored) == 0))
-		return;
-	stop_uplink(n);
-	stop_gateway(n);
+	return !n->is_filtered || (reject(n, 4, &ignored) == 0 && reject(n, 6, &ignored) == 0);
 }
 
 void network_give_up(struct network *n, const struct cj_error *why)
 {
 	char text[CJ_ERROR_TEXT_MAX];
 
-	network_close_jail(n);
+	/* The kernel removes the gateway and its link a moment later.  Nothing may leave until
+	 * then. */
+	(void)refuse_all(n);
+	if (n->uplink)
+		uplink_cut(n->uplink);
 	network_set_failed(n, NETWORK_DEGRADED "the jail has none: ", "%s",
 			   cj_error_text(why, text));
 	n->is_building = false;
@@ -361,7 +367,8 @@ static int serve_names(struct network *n, struct cj_error *err)
 
 static int settle(struct network *n, struct cj_error *err)
 {
-	n->state = NETWORK_READY;
+	if (n->state != NETWORK_FAILED)
+		n->state = NETWORK_READY;
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
 		network_set_failed(n, NETWORK_DEGRADED, "nothing leads out of the jail: %s",
 				   uplink_why(n->uplink));
@@ -402,29 +409,14 @@ bool network_is_building(const struct network *n)
 
 static int close_new_addresses(struct network *n, struct cj_error *err)
 {
-	const int tables[] = { n->handles.fds[SLOT_JAIL_RULES],
-			       n->handles.fds[SLOT_GATEWAY_RULES] };
 	size_t first = 0, count = 0;
 	if (hostaddrs_receive(n->hostaddrs, &first, err) < 0)
 		return -err->code;
 	const struct ip *list = hostaddrs_list(n->hostaddrs, &count);
 	for (size_t i = first; i < count; i++)
-		if (loader_close_host(&n->loader, tables, &list[i], err) < 0)
+		if (loader_close_host(&n->loader, &list[i], err) < 0)
 			return cj_wrap(err, "close a new address of this host's");
 	return 0;
-}
-
-/* If a new address of the host can't be closed, all destinations are closed; the program goes
- * on. */
-static void on_hostaddrs(struct network *n)
-{
-	struct cj_error why = { 0 };
-	if (close_new_addresses(n, &why) == 0)
-		return;
-	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
-	network_set_failed(n, "", "nothing new leads out of the jail's network any more: %s",
-			   why.msg);
-	network_close_jail(n);
 }
 
 static void lose_uplink(struct network *n)
@@ -438,11 +430,27 @@ static void lose_uplink(struct network *n)
 void network_lose_gateway(struct network *n, const struct cj_error *why)
 {
 	struct cj_error ignored; /* without it a program waits longer, and reaches nothing either */
+	if (n->uplink)
+		uplink_cut(n->uplink); /* the sockets for links keep the gateway */
 	stop_uplink(n);
 	stop_gateway(n);
 	n->is_building = false;
 	network_set_failed(n, "", "nothing leads out of the jail's network any more: %s", why->msg);
 	(void)!reject_unreachable(n, &ignored);
+}
+
+/* If a new address of the host can't be closed, all destinations are closed; the program goes
+ * on. */
+static void on_hostaddrs(struct network *n)
+{
+	struct cj_error why = { 0 };
+	if (close_new_addresses(n, &why) == 0)
+		return;
+	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
+	network_set_failed(n, "", "nothing new leads out of the jail's network any more: %s",
+			   why.msg);
+	if (!refuse_all(n))
+		network_lose_gateway(n, &why);
 }
 
 static void on_uplink(struct network *n)
@@ -521,12 +529,10 @@ uint64_t network_denied_so_far(const struct network *n)
 static int count_denials(struct network *n, struct cj_error *err)
 {
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	const int tables[] = { n->handles.fds[SLOT_JAIL_RULES],
-			       n->handles.fds[SLOT_GATEWAY_RULES] };
 	struct cj_error why = { 0 };
 	if (!n->is_filtered)
 		return 0;
-	int rc = loader_read_counters(&n->loader, tables, counts, err);
+	int rc = loader_read_counters(&n->loader, FIREWALL_TABLE, counts, err);
 	if (n->gateway.pidfd >= 0 && network_drain(n, &why) < 0)
 		network_lose_gateway(n, &why);
 	counts[NET_NAME] = n->denied_names;
@@ -550,6 +556,8 @@ const struct denials *network_report(struct network *n)
 int network_take_denials(struct network *n, struct denials *out, struct cj_error *err)
 {
 	int rc = count_denials(n, err);
+	if (rc < 0 && n->gateway.pidfd >= 0 && loader_has_ended(&n->loader))
+		network_lose_gateway(n, err);
 	*out = n->denials;
 	n->denials.count = 0; /* counted[] goes on, as the kernel's counters do */
 	return rc;

@@ -51,7 +51,9 @@ static int replace_table(struct network *n, enum network_slot table, const struc
 {
 	const struct firewall_spec old = network_firewall(n, table, from),
 				   new = network_firewall(n, table, to);
-	return loader_replace(&n->loader, n->handles.fds[table], &old, &new, err);
+	return loader_replace(&n->loader,
+			      table == SLOT_JAIL_RULES ? LOADER_OF_JAIL : LOADER_OF_GATEWAY, &old,
+			      &new, err);
 }
 
 /* One table after the other: what only one of them opens is closed. */
@@ -66,11 +68,8 @@ static int replace_rules(struct network *n, const struct names_rules *from,
 		rc = replace_table(n, SLOT_GATEWAY_RULES, from, to, err);
 	if (rc < 0)
 		use_names(n, from);
-	if (rc < 0 && is_half && replace_table(n, SLOT_JAIL_RULES, to, from, &ignored) < 0) {
-		network_close_jail(n);
-		network_set_failed(n, "", "nothing leads out of the jail's network any more: %s",
-				   err->msg);
-	}
+	if (rc < 0 && is_half && replace_table(n, SLOT_JAIL_RULES, to, from, &ignored) < 0)
+		network_lose_gateway(n, err);
 	names_loaded(n->names, true);
 	return rc;
 }
@@ -118,6 +117,8 @@ int network_change(struct network *n, const struct network_lists *lists, struct 
 	if (!n->is_filtered) {
 		use_names(n, &rules);
 	} else if (replace_rules(n, &n->rules, &rules, err) < 0) {
+		if (loader_has_ended(&n->loader)) /* either list may be in force */
+			return fail_change(n, err);
 		if (are_filtered && !were_filtered && filter_names(n, false, &ignored) < 0)
 			(void)fail_change(n, &ignored);
 		return -err->code;

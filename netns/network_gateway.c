@@ -115,14 +115,11 @@ static uint32_t refuse_addresses(struct network *n, const char *name, struct cj_
 	return GATEWAY_NAME_LATER;
 }
 
-/* In the gateway first: the jail's table decides what the program reaches. */
 static int open_new(struct network *n, struct cj_error *err)
 {
-	const int tables[] = { n->handles.fds[SLOT_GATEWAY_RULES],
-			       n->handles.fds[SLOT_JAIL_RULES] };
 	size_t count = 0;
 	const struct endpoint *named = names_new(n->names, &count);
-	return count > 0 ? loader_open_names(&n->loader, tables, named, count, err) : 0;
+	return count > 0 ? loader_open_names(&n->loader, named, count, err) : 0;
 }
 
 /* What is new is open only if both tables take it. */
@@ -186,7 +183,9 @@ static int answer_name(struct network *n, const struct step_msg *msg, struct cj_
 	const struct denial denial = denial_of_name(name.text);
 	const uint32_t open = name.count == 0 ? filter_name(n, &denial, &name)
 					      : open_name(n, &name);
-	return step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err);
+	if (step_tell(&n->gateway.asks, GATEWAY_NAMED, &open, sizeof(open), NULL, 0, err) < 0)
+		return -err->code;
+	return loader_has_ended(&n->loader) ? cj_fail(err, EPIPE, "load rules") : 0;
 }
 
 /* Of a name, or of a destination whose client states none. */

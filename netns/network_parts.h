@@ -54,10 +54,8 @@ struct firewall_spec network_firewall(const struct network *n, enum network_slot
 
 /* --- network.c, for network_change.c --------------------------------------------------------- */
 
-/* Refuses every packet of the jail; if its rules can't be changed, its uplink and gateway end. */
-void network_close_jail(struct network *n);
-
-/* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on. */
+/* A gateway that fails or breaks the protocol takes the uplink with it, and the run goes on.  So
+ * does a loader that has ended. */
 void network_lose_gateway(struct network *n, const struct cj_error *why);
 
 /* Sets NETWORK_FAILED and its reason, and warns of it, with `prefix` before it.  A text that is too

@@ -7,13 +7,14 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
 const char *const loader_step_names[LOADER_STEPS] = {
+	[LOADER_LIST] = "lists of an order",      [LOADER_SOCKETS] = "take sockets",
 	[LOADER_JAIL] = "load the jail's rules",  [LOADER_GATEWAY] = "load the gateway's rules",
 	[LOADER_HOST] = "load the host's rules",  [LOADER_CONTAINER] = "load a container's rules",
 	[LOADER_REPLACE] = "replace rules",       [LOADER_OPEN_NAMES] = "open what names have",
@@ -43,36 +44,34 @@ const struct loader_list loader_lists[LOADER_LISTS] = {
 static_assert(_Alignof(struct endpoint) == 2 && _Alignof(struct ip) == 1,
 	      "the lists are aligned, one behind the other");
 
-/* Moves the lists into a memfd.  Returns it; -1: they are empty. */
-static int pack(struct loader_order *o, struct cj_error *err)
+/* Sends the lists, and leaves null pointers. */
+static int send_lists(const struct loader *l, struct loader_order *o, struct cj_error *err)
 {
-	struct iovec parts[LOADER_LISTS];
-	void *const none = NULL;
-	o->list_bytes = 0;
+	const char *items;
+	const char *const none = NULL;
+	size_t count;
 	for (size_t i = 0; i < LOADER_LISTS; i++) {
-		const struct loader_list *l = &loader_lists[i];
-		size_t count;
-		memcpy(&parts[i].iov_base, (char *)o + l->items, sizeof(void *));
-		memcpy(&count, (char *)o + l->count, sizeof(count));
-		memcpy((char *)o + l->items, &none, sizeof(none));
-		parts[i].iov_len = count * l->size;
-		o->list_bytes += parts[i].iov_len;
+		const struct loader_list *list = &loader_lists[i];
+		memcpy(&items, (char *)o + list->items, sizeof(items));
+		memcpy(&count, (char *)o + list->count, sizeof(count));
+		memcpy((char *)o + list->items, &none, sizeof(none));
+		for (size_t left = items ? count * list->size : 0; left > 0;) {
+			const size_t size = left < STEP_DATA_MAX ? left : STEP_DATA_MAX;
+			if (step_tell(&l->link, LOADER_LIST, items, size, NULL, 0, err) < 0)
+				return -err->code;
+			items += size;
+			left -= size;
+		}
 	}
-	return o->list_bytes > 0 ? fd_memfd_sealed_parts("rules", parts, LOADER_LISTS, err) : -1;
+	return 0;
 }
 
-static int give(const struct loader *l, enum loader_step step, struct loader_order *o,
-		const int *sock_fds, size_t count, struct loader_answer *out, struct cj_error *err)
+static int exchange(const struct loader *l, enum loader_step step, struct loader_order *o,
+		    const int *fds, size_t nfds, struct loader_answer *out, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	int fds[3];
-	auto_fd int lists_fd = pack(o, err);
-	if (lists_fd < 0 && o->list_bytes > 0)
-		return lists_fd;
-	memcpy(fds, sock_fds, count * sizeof(*fds));
-	if (lists_fd >= 0)
-		fds[count++] = lists_fd;
-	if (step_tell(&l->link, step, o, sizeof(*o), fds, count, err) < 0 ||
+	if (send_lists(l, o, err) < 0 ||
+	    step_tell(&l->link, step, o, sizeof(*o), fds, nfds, err) < 0 ||
 	    step_await(&l->link, LOADER_DONE, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(*out))
@@ -81,38 +80,98 @@ static int give(const struct loader *l, enum loader_step step, struct loader_ord
 	return 0;
 }
 
-static int give_one(const struct loader *l, enum loader_step step, struct loader_order *o,
-		    int sock_fd, struct cj_error *err)
+static int give(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
+		size_t nfds, struct loader_answer *out, struct cj_error *err)
+{
+	if (loader_has_ended(l))
+		return cj_fail(err, EPIPE, "order the loader of rules to %s",
+			       loader_step_names[step]);
+	if (exchange(l, step, o, fds, nfds, out, err) < 0) {
+		loader_stop(l); /* no later answer may be taken for another order's */
+		return -err->code;
+	}
+	if (out->why.code == 0)
+		return 0;
+	*err = out->why;
+	return -err->code;
+}
+
+static int give_one(struct loader *l, enum loader_step step, struct loader_order *o,
+		    struct cj_error *err)
 {
 	struct loader_answer ignored;
-	return give(l, step, o, &sock_fd, 1, &ignored, err);
+	return give(l, step, o, NULL, 0, &ignored, err);
 }
 
-int loader_join(const struct loader *l, int sock_fd, struct cj_error *err)
+int loader_give_sockets(struct loader *l, const int *nft_fds, size_t n, struct cj_error *err)
 {
-	return give_one(l, LOADER_JOIN, &(struct loader_order){ 0 }, sock_fd, err);
+	struct loader_answer ignored;
+	return give(l, LOADER_SOCKETS, &(struct loader_order){ 0 }, nft_fds, n, &ignored, err);
 }
 
-int loader_apply_jail(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
+int loader_join(struct loader *l, struct cj_error *err)
+{
+	return give_one(l, LOADER_JOIN, &(struct loader_order){ 0 }, err);
+}
+
+int loader_apply_jail(struct loader *l, const struct firewall_spec *spec, struct cj_error *err)
+{
+	return give_one(l, LOADER_JAIL, &(struct loader_order){ .spec = *spec }, err);
+}
+
+int loader_apply_gateway(struct loader *l, const struct firewall_spec *spec, struct cj_error *err)
+{
+	return give_one(l, LOADER_GATEWAY, &(struct loader_order){ .spec = *spec }, err);
+}
+
+int loader_replace(struct loader *l, enum loader_table table, const struct firewall_spec *from,
+		   const struct firewall_spec *to, struct cj_error *err)
+{
+	struct loader_order o = { .spec = *to, .from = *from, .on = table };
+	o.from.allowed = o.from.denied = o.from.named = NULL; /* their lengths tell which sets */
+	o.from.host = NULL;
+	return give_one(l, LOADER_REPLACE, &o, err);
+}
+
+int loader_unreachable(struct loader *l, int family, struct cj_error *err)
+{
+	return give_one(l, LOADER_UNREACHABLE, &(struct loader_order){ .family = family }, err);
+}
+
+int loader_open_names(struct loader *l, const struct endpoint *named, size_t n,
 		      struct cj_error *err)
 {
-	return give_one(l, LOADER_JAIL, &(struct loader_order){ .spec = *spec }, nft_fd, err);
+	struct loader_order o = { .spec = { .named = named, .nnamed = n } };
+	return give_one(l, LOADER_OPEN_NAMES, &o, err);
 }
 
-int loader_apply_gateway(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
-			 struct cj_error *err)
+int loader_close_host(struct loader *l, const struct ip *ip, struct cj_error *err)
 {
-	return give_one(l, LOADER_GATEWAY, &(struct loader_order){ .spec = *spec }, nft_fd, err);
+	return give_one(l, LOADER_CLOSE_HOST, &(struct loader_order){ .ip = *ip }, err);
 }
 
-int loader_apply_host(const struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
+int loader_read_counters(struct loader *l, const char *table,
+			 uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err)
+{
+	struct loader_order o = { 0 };
+	struct loader_answer answer;
+	(void)snprintf(o.table, sizeof(o.table), "%s", table);
+	if (give(l, LOADER_COUNT, &o, NULL, 0, &answer, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < NET_CLASS_COUNT; i++)
+		counts[i] += answer.counts[i];
+	return 0;
+}
+
+int loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
 		      struct cj_error *err)
 {
-	return give_one(l, LOADER_HOST, &(struct loader_order){ .host = *spec }, nft_fd, err);
+	struct loader_order o = { .host = *spec };
+	struct loader_answer ignored;
+	return give(l, LOADER_HOST, &o, &nft_fd, 1, &ignored, err);
 }
 
-int loader_apply_container(const struct loader *l, int nft_fd,
-			   const struct firewall_container_spec *spec,
+int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_container_spec *spec,
 			   char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err)
 {
 	struct loader_order o = { .container = *spec };
@@ -123,71 +182,17 @@ int loader_apply_container(const struct loader *l, int nft_fd,
 	return 0;
 }
 
-int loader_replace(const struct loader *l, int nft_fd, const struct firewall_spec *from,
-		   const struct firewall_spec *to, struct cj_error *err)
-{
-	struct loader_order o = { .spec = *to, .from = *from };
-	o.from.allowed = o.from.denied = o.from.named = NULL; /* their lengths tell which sets */
-	o.from.host = NULL;
-	return give_one(l, LOADER_REPLACE, &o, nft_fd, err);
-}
-
-int loader_unreachable(const struct loader *l, int nft_fd, int family, struct cj_error *err)
-{
-	return give_one(l, LOADER_UNREACHABLE, &(struct loader_order){ .family = family }, nft_fd,
-			err);
-}
-
-int loader_open_names(const struct loader *l, const int nft_fds[static 2],
-		      const struct endpoint *named, size_t n, struct cj_error *err)
-{
-	struct loader_order o = { .spec = { .named = named, .nnamed = n } };
-	struct loader_answer ignored;
-	return give(l, LOADER_OPEN_NAMES, &o, nft_fds, 2, &ignored, err);
-}
-
-int loader_close_host(const struct loader *l, const int nft_fds[static 2], const struct ip *ip,
-		      struct cj_error *err)
-{
-	struct loader_answer ignored;
-	return give(l, LOADER_CLOSE_HOST, &(struct loader_order){ .ip = *ip }, nft_fds, 2, &ignored,
-		    err);
-}
-
-static int count(const struct loader *l, const int *nft_fds, size_t n, const char *table,
-		 uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err)
-{
-	struct loader_order o = { 0 };
-	struct loader_answer answer;
-	(void)snprintf(o.table, sizeof(o.table), "%s", table);
-	if (give(l, LOADER_COUNT, &o, nft_fds, n, &answer, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < NET_CLASS_COUNT; i++)
-		counts[i] += answer.counts[i];
-	return 0;
-}
-
-int loader_read_table(const struct loader *l, int nft_fd, const char *table,
-		      uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err)
-{
-	return count(l, &nft_fd, 1, table, counts, err);
-}
-
-int loader_read_counters(const struct loader *l, const int nft_fds[static 2],
-			 uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err)
-{
-	return count(l, nft_fds, 2, FIREWALL_TABLE, counts, err);
-}
-
 int loader_take(struct loader *l, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
+	pid_t pid;
 	if (step_await(&l->link, LOADER_STARTED, &msg, err) < 0)
 		return -err->code;
-	if (msg.nfds != 1)
-		return cj_fail(err, EPROTO, "receive the loader's pidfd");
-	l->pidfd = take_fd(&msg.fds[0]);
-	return 0;
+	if (msg.size != sizeof(pid))
+		return cj_fail(err, EPROTO, "receive the loader's pid");
+	memcpy(&pid, msg.data, sizeof(pid));
+	l->pidfd = sys_pidfd_open(pid); /* a child that is not reaped: the pid is no other's */
+	return l->pidfd < 0 ? cj_fail(err, errno, "open the loader's pidfd") : 0;
 }
 
 void loader_stop(struct loader *l)

@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader - a process of the program `gateway` that loads rules and reads their counters, by the
- * sockets that its caller gives it: gateway_start(), gateway_start_loader().
+ * loader - a process of the program `gateway` that loads rules and reads their counters:
+ * gateway_start(), gateway_start_loader().
  *
  *	caller                  loader
- *	an order, sockets ----> builds a batch, and sends it through the socket
+ *	sockets --------------> keeps them: of the tables that later orders are about
+ *	an order -------------> builds a batch, and sends it through a socket
  *	<---------------- done  or why it failed; then it awaits the next order
- *	join, a socket -------> joins the user namespace that owns the socket's network; it keeps
- *	                        CAP_NET_ADMIN there, and the calls that an order needs
+ *	join -----------------> joins the user namespace that owns the first socket's network; it
+ *	                        keeps CAP_NET_ADMIN there, and the calls that an order needs
  *	<---------------- done
  *
  * It obeys its caller alone, and reads nothing that a jail sends.  Until it joins, it has the
  * caller's rights: so a supervisor lets it load what the host's own network needs, and then join,
  * before the jail has a link.  It ends with its caller, or when the link is closed.
  *
- * Each function fails as the one of firewall.h whose order it is; EPIPE: the loader has ended.
- * Then the rules are as they were.
+ * A jail may have the caller's user id, and so many descriptors on their way that the user can send
+ * no other: unix(7) ETOOMANYREFS.  So the orders about a jail that runs have none, and their lists
+ * travel in messages before them.
+ *
+ * Each function fails as the one of firewall.h whose order it is.  Without an answer (EPIPE,
+ * ETIMEDOUT) it is not known what the order has done: the loader is ended then, and each later
+ * order fails with EPIPE.
  */
 #pragma once
+
+#include <assert.h>
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/step.h"
@@ -26,6 +34,8 @@
 
 /* Orders, and their answer. */
 enum loader_step {
+	LOADER_LIST, /* bytes of the next order's lists; no answer */
+	LOADER_SOCKETS,
 	LOADER_JAIL,
 	LOADER_GATEWAY,
 	LOADER_HOST,
@@ -37,10 +47,13 @@ enum loader_step {
 	LOADER_COUNT,
 	LOADER_JOIN,
 	LOADER_DONE,
-	LOADER_STARTED, /* of gateway_start(): its pidfd */
+	LOADER_STARTED, /* of gateway_start(): its pid */
 	LOADER_STEPS
 };
 extern const char *const loader_step_names[LOADER_STEPS];
+
+/* The sockets that it keeps. */
+enum loader_table { LOADER_OF_JAIL, LOADER_OF_GATEWAY, LOADER_TABLES };
 
 struct loader {
 	int pidfd; /* -1: there is none */
@@ -48,47 +61,51 @@ struct loader {
 };
 #define LOADER_NONE ((struct loader){ .pidfd = -1, .link = { .sock_fd = -1 } })
 
+/* It has ended, and nothing that it has loaded can be changed any more. */
+static inline bool loader_has_ended(const struct loader *l)
+{
+	return l->link.sock_fd < 0;
+}
+
 /* Takes the pidfd of a loader that gateway_start() has started. */
 int loader_take(struct loader *l, struct cj_error *err);
 
 /* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void loader_stop(struct loader *l);
 
-/* For good: from here on it has no right but over the networks of this socket's user namespace,
- * which may be its own. */
-int loader_join(const struct loader *l, int sock_fd, struct cj_error *err);
+/* NETLINK_NETFILTER sockets: of the jail, and of its gateway; or one of a container.  They stay the
+ * caller's. */
+int loader_give_sockets(struct loader *l, const int *nft_fds, size_t n, struct cj_error *err);
 
-int loader_apply_jail(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
-		      struct cj_error *err);
-int loader_apply_gateway(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
-			 struct cj_error *err);
-/* The kernel makes this socket the owner of the table. */
-int loader_apply_host(const struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
-		      struct cj_error *err);
-int loader_apply_container(const struct loader *l, int nft_fd,
-			   const struct firewall_container_spec *spec,
-			   char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err);
-int loader_replace(const struct loader *l, int nft_fd, const struct firewall_spec *from,
+/* For good: from here on it has no right but over the networks of the first socket's user
+ * namespace, which may be its own.  Without a socket it stays in its own. */
+int loader_join(struct loader *l, struct cj_error *err);
+
+int loader_apply_jail(struct loader *l, const struct firewall_spec *spec, struct cj_error *err);
+int loader_apply_gateway(struct loader *l, const struct firewall_spec *spec, struct cj_error *err);
+int loader_replace(struct loader *l, enum loader_table table, const struct firewall_spec *from,
 		   const struct firewall_spec *to, struct cj_error *err);
-int loader_unreachable(const struct loader *l, int nft_fd, int family, struct cj_error *err);
-int loader_read_table(const struct loader *l, int nft_fd, const char *table,
-		      uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err);
-
-/* In two tables, in this order; a failure of the second one leaves the first as it is then. */
-int loader_open_names(const struct loader *l, const int nft_fds[static 2],
-		      const struct endpoint *named, size_t n, struct cj_error *err);
-int loader_close_host(const struct loader *l, const int nft_fds[static 2], const struct ip *ip,
+/* In the jail's table. */
+int loader_unreachable(struct loader *l, int family, struct cj_error *err);
+/* In each table; a failure of one leaves those before it as they are then.  The gateway's first:
+ * the jail's decides what the program reaches. */
+int loader_open_names(struct loader *l, const struct endpoint *named, size_t n,
 		      struct cj_error *err);
-/* The sum of both. */
-int loader_read_counters(const struct loader *l, const int nft_fds[static 2],
+int loader_close_host(struct loader *l, const struct ip *ip, struct cj_error *err);
+/* Adds those of each socket's table of this name to counts[]. */
+int loader_read_counters(struct loader *l, const char *table,
 			 uint64_t counts[static NET_CLASS_COUNT], struct cj_error *err);
+
+/* By a socket of the order's own: for the host's table the kernel makes it the owner. */
+int loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
+		      struct cj_error *err);
+int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_container_spec *spec,
+			   char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err);
 
 /* --- for the program ----------------------------------------------------------------------- */
 
-/*
- * One order.  Its lists are in a memfd, one behind the other, and here are their lengths: each
- * pointer is null on the way.
- */
+/* One order.  Its lists come before it, one behind the other, and here are their lengths: each
+ * pointer is null on the way. */
 struct loader_order {
 	struct firewall_spec spec, from; /* from: of LOADER_REPLACE, without its lists */
 	struct firewall_host_spec host;
@@ -96,17 +113,20 @@ struct loader_order {
 	char table[FIREWALL_TABLE_MAX];
 	struct ip ip;
 	int family;
-	size_t list_bytes; /* of the memfd; 0: there is none */
+	enum loader_table on; /* of LOADER_REPLACE */
 };
+
+struct loader_answer {
+	struct cj_error why; /* code 0: it is done */
+	char table[FIREWALL_TABLE_MAX];
+	uint64_t counts[NET_CLASS_COUNT];
+};
+static_assert(sizeof(struct loader_answer) <= STEP_PLAIN_MAX, "the loader has no sendmsg(2)");
 
 /* A list of an order: where its pointer and its length are, and the bytes of an item. */
 struct loader_list {
 	size_t items, count, size;
 };
-#define LOADER_LISTS 9
+#define LOADER_LISTS     9
+#define LOADER_LISTS_MAX (1024 * 1024) /* bytes of an order; each list has a limit far below it */
 extern const struct loader_list loader_lists[LOADER_LISTS];
-
-struct loader_answer {
-	char table[FIREWALL_TABLE_MAX];
-	uint64_t counts[NET_CLASS_COUNT];
-};

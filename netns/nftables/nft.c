@@ -97,8 +97,8 @@ static void end_nest(struct nft_batch *b, struct nlattr *nest)
 {
 	if (b->error || !nest)
 		return;
-	const char *const end = mnl_nlmsg_get_payload_tail(b->message);
-	if (end - (const char *)nest > UINT16_MAX) /* the length has 16 bits */
+	const char *const tail = mnl_nlmsg_get_payload_tail(b->message);
+	if (tail - (const char *)nest > UINT16_MAX) /* the length has 16 bits */
 		b->error = ENOBUFS;
 	else
 		mnl_attr_nest_end(b->message, nest);

@@ -258,6 +258,12 @@ void uplink_lost(struct uplink *u)
 	u->kind = UPLINK_NONE;
 }
 
+void uplink_cut(const struct uplink *u)
+{
+	if (u->kind == UPLINK_HOST)
+		uplink_host_cut(&u->host);
+}
+
 void uplink_stop(struct uplink **u)
 {
 	if (!*u)

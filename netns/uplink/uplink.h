@@ -35,10 +35,10 @@ extern const char *const uplink_names[UPLINK_COUNT]; /* "auto", "host", ... */
 
 struct uplink_spec {
 	enum uplink_kind kind;
-	unsigned number; /* where to begin looking for a free address and name on the host */
-	int gateway_fd;  /* NETLINK_ROUTE socket in the gateway; the id maps are written */
-	bool has_ipv6;   /* the gateway forwards it */
-	const struct loader *loader;    /* has not joined yet; host uplink */
+	unsigned number;       /* where to begin looking for a free address and name on the host */
+	int gateway_fd;        /* NETLINK_ROUTE socket in the gateway; the id maps are written */
+	bool has_ipv6;         /* the gateway forwards it */
+	struct loader *loader; /* has not joined yet; host uplink */
 	const struct endpoint *allowed; /* closed ranges the caller opened; host uplink */
 	size_t nallowed;
 	/* Where helpers are looked for, ':' between; NULL: where root installs programs.  The
@@ -89,6 +89,9 @@ bool uplink_is_ending(const struct uplink *u); /* uplink_fd() will be readable i
 void uplink_lost(struct uplink *u);
 
 void uplink_stop(struct uplink **u);
+
+/* From here on no packet passes, also while the gateway lives. */
+void uplink_cut(const struct uplink *u);
 
 /* For `cejail doctor`: 0 when this kind is available, else the reason and its remedy.  Changes
  * nothing. */

@@ -165,7 +165,7 @@ static bool is_name_taken(int host_fd, const char *name)
 	return ioctl(host_fd, SIOCGIFINDEX, &request) == 0;
 }
 
-static int load_own(const struct loader *loader, const struct firewall_host_spec *rules,
+static int load_own(struct loader *loader, const struct firewall_host_spec *rules,
 		    struct cj_error *err)
 {
 	auto_fd int nft_fd = nfnl_socket(NETLINK_NETFILTER, err);
@@ -307,6 +307,12 @@ static void remove_table(int rules_fd, const char *table)
 		size += NLMSG_ALIGN(nlmsg_hdr(message)->nlmsg_len);
 	}
 	(void)nfnl_send(rules_fd, batch, size);
+}
+
+void uplink_host_cut(const struct uplink_host *u)
+{
+	if (u->name[0] != '\0')
+		(void)take_link_down(u->name);
 }
 
 void uplink_host_stop(struct uplink_host *u)

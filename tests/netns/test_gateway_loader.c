@@ -58,6 +58,17 @@ int __wrap_firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 			     : __real_firewall_unreachable(nft_fd, family, err);
 }
 
+/* It has this socket. */
+static struct loader start_with(int nft_fd)
+{
+	struct loader l;
+	struct cj_error err = { 0 };
+	const int both[] = { nft_fd, nft_fd };
+	MUST_DO(gateway_start_loader(&l, &err), err);
+	MUST_DO(loader_give_sockets(&l, both, LOADER_TABLES, &err), err);
+	return l;
+}
+
 static struct loader start(void)
 {
 	struct loader l;
@@ -86,8 +97,8 @@ static void body_lists(void)
 	const struct endpoint denied = endpoint_at(0, 2);
 	const struct ip host[] = { { 6, { 0 } }, { 6, { [15] = 1 } }, { 6, { [15] = 2 } } };
 	struct cj_error err = { 0 };
-	struct loader l = start();
 	auto_fd int nft_fd = open_here();
+	struct loader l = start_with(nft_fd);
 	for (size_t i = 0; i < MANY; i++) {
 		allowed[i] = endpoint_at(i, 1);
 		named[i] = endpoint_at(i, 3);
@@ -100,9 +111,9 @@ static void body_lists(void)
 	spec.nnamed = MANY;
 	spec.host = host;
 	spec.nhost = 3;
-	MUST_DO(loader_apply_gateway(&l, nft_fd, &spec, &err), err);
+	MUST_DO(loader_apply_gateway(&l, &spec, &err), err);
 	spec.nhost = 2;
-	MUST(loader_apply_gateway(&l, nft_fd, &spec, &err) == -EBADMSG);
+	MUST(loader_apply_gateway(&l, &spec, &err) == -EBADMSG);
 	loader_stop(&l);
 }
 
@@ -119,15 +130,15 @@ static void body_orders(void)
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
 	struct cj_error err = { 0 };
 	has_program = true;
-	struct loader l = start();
 	auto_fd int nft_fd = open_here();
-	MUST(loader_read_table(&l, nft_fd, FIREWALL_TABLE, counts, &err) == -ENOENT);
+	struct loader l = start_with(nft_fd);
+	MUST(loader_read_counters(&l, FIREWALL_TABLE, counts, &err) == -ENOENT);
 	MUST(strstr(err.msg, "read the counters"));
-	MUST_DO(loader_apply_jail(&l, nft_fd, &from, &err), err);
-	MUST(loader_apply_jail(&l, nft_fd, &from, &err) == -EEXIST && strstr(err.msg, "cejail"));
-	MUST_DO(loader_replace(&l, nft_fd, &from, &to, &err), err);
-	MUST_DO(loader_unreachable(&l, nft_fd, 4, &err), err);
-	MUST_DO(loader_read_table(&l, nft_fd, FIREWALL_TABLE, counts, &err), err);
+	MUST_DO(loader_apply_jail(&l, &from, &err), err);
+	MUST(loader_apply_jail(&l, &from, &err) == -EEXIST && strstr(err.msg, "cejail"));
+	MUST_DO(loader_replace(&l, LOADER_OF_JAIL, &from, &to, &err), err);
+	MUST_DO(loader_unreachable(&l, 4, &err), err);
+	MUST_DO(loader_read_counters(&l, FIREWALL_TABLE, counts, &err), err);
 	for (size_t i = 0; i < NET_CLASS_COUNT; i++)
 		MUST(counts[i] == 0);
 	loader_stop(&l);
@@ -143,33 +154,54 @@ static void an_order_that_fails_says_why_and_the_next_one_is_obeyed(void **state
 static void expect_refused(const struct loader *l, unsigned step, const struct loader_order *o,
 			   size_t size, const int *fds, size_t nfds)
 {
+	struct loader_answer answer;
 	struct cj_error err = { 0 };
+	auto_step_msg struct step_msg msg = { 0 };
 	MUST_DO(step_tell(&l->link, step, o, size, fds, nfds, &err), err);
-	MUST(step_await(&l->link, LOADER_DONE, NULL, &err) == -EPROTO);
+	MUST_DO(step_await(&l->link, LOADER_DONE, &msg, &err), err);
+	MUST(msg.size == sizeof(answer));
+	memcpy(&answer, msg.data, sizeof(answer));
+	MUST(answer.why.code == EPROTO);
+}
+
+static void expect_lists_refused(const struct loader *l, size_t bytes, const struct loader_order *o)
+{
+	static const char lists[1024];
+	struct cj_error err = { 0 };
+	MUST_DO(step_tell(&l->link, LOADER_LIST, lists, bytes, NULL, 0, &err), err);
+	expect_refused(l, LOADER_JAIL, o, sizeof(*o), NULL, 0);
 }
 
 static void body_malformed(void)
 {
 	struct cj_error err = { 0 };
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	struct loader l = start();
 	auto_fd int nft_fd = open_here();
-	auto_fd int lists_fd = memfd_create("lists", MFD_CLOEXEC);
-	struct loader_order o = { .spec = { .nallowed = 2 } };
-	MUST(ftruncate(lists_fd, 2 * sizeof(struct endpoint)) == 0);
-	const int fds[] = { nft_fd, lists_fd };
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o) - 1, fds, 1);
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 1); /* a list that is not there */
-	o.list_bytes = 2 * sizeof(struct endpoint) - 1;
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 2);
-	o.list_bytes++;
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 1); /* no socket */
+	const int fds[] = { nft_fd, nft_fd, nft_fd };
+	struct loader l = start();
+	struct loader_order o = { 0 };
+	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), NULL, 0); /* it has no socket */
+	expect_refused(&l, LOADER_COUNT, &o, sizeof(o), NULL, 0);
+	expect_refused(&l, LOADER_SOCKETS, &o, sizeof(o), fds, 3);
+	MUST_DO(loader_give_sockets(&l, fds, 1, &err), err);
+	expect_refused(&l, LOADER_SOCKETS, &o, sizeof(o), fds, 1); /* again */
+	expect_refused(&l, LOADER_GATEWAY, &o, sizeof(o), NULL, 0);
+	expect_refused(&l, LOADER_JAIL, &o, sizeof(o) - 1, NULL, 0);
+	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 1);
+	expect_refused(&l, LOADER_HOST, &o, sizeof(o), NULL, 0);
+	expect_refused(&l, LOADER_DONE, &o, sizeof(o), NULL, 0);
+	o.spec.nallowed = 2;
+	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), NULL, 0); /* a list that is not there */
+	expect_lists_refused(&l, 2 * sizeof(struct endpoint) - 1, &o);
+	expect_lists_refused(&l, 2 * sizeof(struct endpoint) + 1, &o);
 	o.spec.nallowed = SIZE_MAX / sizeof(struct endpoint) + 2;
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 2);
+	expect_lists_refused(&l, 2 * sizeof(struct endpoint), &o);
+	o = (struct loader_order){ .container.nname_servers = FIREWALL_NAME_SERVERS_MAX + 1 };
+	expect_lists_refused(&l, o.container.nname_servers * sizeof(struct ip), &o);
 	o = (struct loader_order){ 0 };
-	expect_refused(&l, LOADER_DONE, &o, sizeof(o), fds, 1);
-	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 0);
-	MUST(loader_read_table(&l, nft_fd, FIREWALL_TABLE, counts, &err) == -ENOENT);
+	memset(o.table, 'a', sizeof(o.table));
+	expect_refused(&l, LOADER_COUNT, &o, sizeof(o), NULL, 0);
+	MUST(loader_read_counters(&l, FIREWALL_TABLE, counts, &err) == -ENOENT);
 	loader_stop(&l);
 }
 
@@ -184,25 +216,24 @@ static bool is_below; /* the rules are of a namespace below ours */
 static void body_joined(void)
 {
 	const struct firewall_spec spec = spec_of(NULL, 0);
+	const struct firewall_host_spec host = { .table = "mine", .link = "x", .every_link = "x" };
 	const uint64_t kept = UINT64_C(1) << CAP_NET_ADMIN;
 	struct cj_error err = { 0 };
-	struct loader l = start();
 	auto_fd int own_fd = open_here();
 	auto_fd int rules_fd = open_rules(is_below);
+	struct loader l = start_with(rules_fd);
 	MUST(status_of(l.pidfd, "\nSeccomp:", 10) != 2);
-	MUST_DO(loader_apply_jail(&l, own_fd, &spec, &err), err);
-	MUST_DO(loader_join(&l, rules_fd, &err), err);
+	MUST_DO(loader_apply_host(&l, own_fd, &host, &err), err);
+	MUST_DO(loader_join(&l, &err), err);
 	MUST(status_of(l.pidfd, "\nCapEff:", 16) == kept &&
 	     status_of(l.pidfd, "\nCapPrm:", 16) == kept);
 	MUST(status_of(l.pidfd, "\nCapInh:", 16) == 0 &&
 	     status_of(l.pidfd, "\nNoNewPrivs:", 10) == 1);
 	MUST(status_of(l.pidfd, "\nSeccomp:", 10) == 2);
 	MUST((user_namespace_of(pid_of(l.pidfd)) != user_namespace_of(getpid())) == is_below);
-	if (is_below) {
-		MUST_DO(loader_apply_jail(&l, rules_fd, &spec, &err), err);
-		MUST(loader_unreachable(&l, own_fd, 4, &err) == -EPERM);
-	}
-	MUST_DO(loader_unreachable(&l, rules_fd, 6, &err), err);
+	MUST_DO(loader_apply_jail(&l, &spec, &err), err);
+	MUST_DO(loader_unreachable(&l, 6, &err), err);
+	MUST(loader_apply_host(&l, own_fd, &host, &err) == (is_below ? -EPERM : -EEXIST));
 	loader_stop(&l);
 }
 
@@ -220,10 +251,10 @@ static void body_taken_over(void)
 {
 	struct cj_error err = { 0 };
 	is_taken_over = true;
-	struct loader l = start();
 	auto_fd int rules_fd = open_rules(true);
-	MUST_DO(loader_join(&l, rules_fd, &err), err);
-	MUST_DO(loader_unreachable(&l, rules_fd, 4, &err), err);
+	struct loader l = start_with(rules_fd);
+	MUST_DO(loader_join(&l, &err), err);
+	MUST_DO(loader_unreachable(&l, 4, &err), err);
 	loader_stop(&l);
 }
 
@@ -237,29 +268,41 @@ static void body_ends(void)
 {
 	siginfo_t info = { 0 };
 	struct cj_error err = { 0 };
-	struct loader l = start();
-	auto_fd int nft_fd = open_here();
 	int before = count_fds();
+	struct loader l = start();
 	cj_close(&l.link.sock_fd);
 	MUST(waitid(P_PIDFD, (id_t)l.pidfd, &info, WEXITED | WNOWAIT) == 0);
 	MUST(info.si_code == CLD_EXITED);
-	MUST(loader_unreachable(&l, nft_fd, 4, &err) == -EBADF);
+	MUST(loader_unreachable(&l, 4, &err) == -EPIPE);
 	loader_stop(&l);
 	loader_stop(&l); /* of nothing: no harm */
-	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
-	MUST(count_fds() == before - 2);
+	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD && count_fds() == before);
 
 	l = start();
 	MUST(sys_pidfd_send_signal(l.pidfd, SIGKILL) == 0);
-	MUST(loader_unreachable(&l, nft_fd, 4, &err) == -EPIPE);
+	MUST(loader_unreachable(&l, 4, &err) == -EPIPE && loader_has_ended(&l));
+	MUST(loader_unreachable(&l, 4, &err) == -EPIPE);
 	MUST(strstr(err.msg, "the loader of rules"));
-	loader_stop(&l);
+	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD && count_fds() == before);
+}
+
+/* An answer that comes late is none to a later order: there is no later one. */
+static void body_late(void)
+{
+	struct cj_error err = { 0 };
+	struct loader l = start();
+	step_limit_wait(l.link.sock_fd, 50);
+	MUST(sys_pidfd_send_signal(l.pidfd, SIGSTOP) == 0);
+	MUST(loader_unreachable(&l, 4, &err) == -ETIMEDOUT && loader_has_ended(&l));
+	MUST(loader_unreachable(&l, 4, &err) == -EPIPE);
+	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
 }
 
 static void it_ends_with_its_link_and_an_order_to_one_that_has_ended_fails(void **state)
 {
 	(void)state;
 	in_own_namespace(body_ends);
+	in_own_namespace(body_late);
 }
 
 int main(void)

@@ -69,12 +69,11 @@ FAILS(gateway_start,
       (wants, jail_fd, out, loader, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
 FAILS(loader_apply_jail,
-      (const struct loader *l, int fd, const struct firewall_spec *spec, struct cj_error *err),
-      (l, fd, keep_applied(spec), err))
+      (struct loader * l, const struct firewall_spec *spec, struct cj_error *err),
+      (l, keep_applied(spec), err))
 FAILS(loader_apply_gateway,
-      (const struct loader *l, int fd, const struct firewall_spec *spec, struct cj_error *err),
-      (l, fd, spec, err))
-FAILS(loader_join, (const struct loader *l, int fd, struct cj_error *err), (l, fd, err))
+      (struct loader * l, const struct firewall_spec *spec, struct cj_error *err), (l, spec, err))
+FAILS(loader_join, (struct loader * l, struct cj_error *err), (l, err))
 FAILS(denials_listen, (int fd, struct cj_error *err), (fd, err))
 FAILS(uplink_start, (const struct uplink_spec *spec, struct uplink **out, struct cj_error *err),
       (spec, out, err))
@@ -91,9 +90,8 @@ FAILS(resolver_create,
       (udp, tcp, upstream, out, err))
 
 FAILS(loader_open_names,
-      (const struct loader *l, const int fds[static 2], const struct endpoint *named, size_t n,
-       struct cj_error *err),
-      (l, fds, named, n, err))
+      (struct loader * l, const struct endpoint *named, size_t n, struct cj_error *err),
+      (l, named, n, err))
 
 /* What the supervisor has changed and told, in order, and which of its changes fail, as bits. */
 static char trace[256];
@@ -105,17 +103,20 @@ static void note(const char *text, int value)
 	(void)snprintf(trace + used, sizeof(trace) - used, "%s%d ", text, value);
 }
 
-int __real_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
-			  const struct firewall_spec *to, struct cj_error *err);
-int __wrap_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
-			  const struct firewall_spec *to, struct cj_error *err);
-int __wrap_loader_replace(const struct loader *l, int fd, const struct firewall_spec *from,
-			  const struct firewall_spec *to, struct cj_error *err)
+int __real_loader_replace(struct loader *l, enum loader_table table,
+			  const struct firewall_spec *from, const struct firewall_spec *to,
+			  struct cj_error *err);
+int __wrap_loader_replace(struct loader *l, enum loader_table table,
+			  const struct firewall_spec *from, const struct firewall_spec *to,
+			  struct cj_error *err);
+int __wrap_loader_replace(struct loader *l, enum loader_table table,
+			  const struct firewall_spec *from, const struct firewall_spec *to,
+			  struct cj_error *err)
 {
 	note("list", to->is_list);
 	if (failing_replacements >> replaced++ & 1)
 		return cj_fail(err, ENOBUFS, "made to fail");
-	return __real_loader_replace(l, fd, from, to, err);
+	return __real_loader_replace(l, table, from, to, err);
 }
 
 int __real_step_tell(const struct step_link *link, uint32_t step, const void *data, size_t size,
@@ -1007,34 +1008,69 @@ static void body_not_live(void)
 	network_destroy(&n);
 }
 
-/* Without the process that loads rules, none can be changed: then nothing leads out. */
-static void body_loader_lost(void)
+static struct network *built_without_loader(void)
 {
-	const int before = count_fds();
+	trace[0] = '\0';
 	struct network *n = built_open();
-	struct cj_error err = { 0 };
 	failing_replacements = 0;
 	MUST(sys_pidfd_send_signal(n->loader.pidfd, SIGKILL) == 0);
-	MUST(change(n, 3, true) == -EPIPE);
-	expect_list(n, 0, 0, false);
-	MUST(state_of(n) == NETWORK_READY); /* with the rules as they were */
+	warnings = 0;
+	return n;
+}
 
-	network_close_jail(n); /* they can't be closed: so the way out ends */
+static void expect_closed(struct network *n)
+{
+	struct cj_error err = { 0 };
+	MUST(state_of(n) == NETWORK_FAILED && loader_has_ended(&n->loader));
 	MUST(n->gateway.pidfd == -1 && network_uplink(n) == UPLINK_NONE);
-	network_lose_gateway(n, &err); /* again, and an end of the helper or the gateway: no harm */
-	MUST(state_of(n) == NETWORK_FAILED);
+	MUST(warnings == 1 && strstr(warned, "nothing leads out of the jail's network any more"));
+	network_lose_gateway(n, &err); /* again: no harm */
+	MUST_DO(network_proceed(n, &err), err);
 	MUST_DO(network_serve(n, &err), err);
 	warnings = 0;
 	(void)network_report(n);
 	MUST(warnings == 1 && strstr(warned, "the count of denied packets may be too low"));
+}
+
+/* What the last order has done is not known. */
+static void body_loader_lost(void)
+{
+	struct cj_error err = { 0 };
+	struct denials denials;
+	const int before = count_fds();
+	struct network *n = built_without_loader();
+	MUST(change(n, 3, true) == -EPIPE);
+	expect_closed(n);
+	MUST(change(n, 3, true) == -EPIPE);
+	network_destroy(&n);
+	MUST(count_fds() == before);
+
+	n = built_without_loader();
+	MUST(network_take_denials(n, &denials, &err) == -EPIPE);
+	expect_closed(n);
 	network_destroy(&n);
 	MUST(count_fds() == before);
 }
 
-static void without_its_loader_a_network_keeps_its_rules_or_ends(void **state)
+static void body_loader_lost_while_building(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(create(&open_spec, &n, &err), err);
+	MUST_DO(network_build(n, &err), err);
+	MUST(sys_pidfd_send_signal(n->loader.pidfd, SIGKILL) == 0);
+	MUST(change(n, 3, true) == -EPIPE);
+	MUST(!network_is_building(n) && state_of(n) == NETWORK_FAILED);
+	MUST_DO(network_proceed(n, &err), err);
+	MUST(state_of(n) == NETWORK_FAILED);
+	network_destroy(&n);
+}
+
+static void without_its_loader_nothing_leads_out_of_a_network_that_changes(void **state)
 {
 	(void)state;
 	in_own_namespace(body_loader_lost);
+	in_own_namespace(body_loader_lost_while_building);
 }
 
 static void a_list_that_can_not_be_loaded_leaves_the_one_before(void **state)
@@ -1083,7 +1119,7 @@ int main(void)
 		cmocka_unit_test(each_name_of_a_gateway_is_checked),
 		cmocka_unit_test(a_network_takes_another_list_at_any_time),
 		cmocka_unit_test(a_list_that_can_not_be_loaded_leaves_the_one_before),
-		cmocka_unit_test(without_its_loader_a_network_keeps_its_rules_or_ends),
+		cmocka_unit_test(without_its_loader_nothing_leads_out_of_a_network_that_changes),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,8 +364,7 @@ void annotations_network_close(struct annotations_network *h)
 	cj_close(&h->log_fd);
 }
 
-int annotations_load_network(const struct loader *loader,
-			     const struct firewall_container_spec *spec,
+int annotations_load_network(struct loader *loader, const struct firewall_container_spec *spec,
 			     struct annotations_network *out, struct cj_error *err)
 {
 	struct annotations_network made = ANNOTATIONS_NETWORK_NULL;

@@ -86,8 +86,7 @@ void annotations_network_close(struct annotations_network *h);
  * Needs:  CAP_NET_ADMIN over it, for this process and for the loader.
  * Fails:  EPERM; EOPNOTSUPP without nf_tables; with nothing loaded.
  */
-int annotations_load_network(const struct loader *loader,
-			     const struct firewall_container_spec *spec,
+int annotations_load_network(struct loader *loader, const struct firewall_container_spec *spec,
 			     struct annotations_network *out, struct cj_error *err);
 
 /*

@@ -380,7 +380,8 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 static int report(struct watcher *w, struct cj_error *err)
 {
 	const int cgroup_fd = w->fds[HELD_CGROUP];
-	const struct loader loader = {
+	struct loader loader = {
+		.pidfd = w->fds[HELD_LOADER_PID],
 		.link = { w->fds[HELD_LOADER], "the loader of rules", loader_step_names },
 	};
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
@@ -403,10 +404,12 @@ static int report(struct watcher *w, struct cj_error *err)
 	f.cpu_us = read_number(cgroup_fd, "cpu.stat", "usage_usec");
 	if (w->fds[HELD_RULES] >= 0) {
 		drain(w);
-		if (loader_read_table(&loader, w->fds[HELD_RULES], w->watch->network->table, counts,
-				      &unread) == 0)
-			denials_settle(&w->denials, counts);
-		f.denials = &w->denials;
+		const bool is_known =
+		    loader_read_counters(&loader, w->watch->network->table, counts, &unread) == 0;
+		w->fds[HELD_LOADER_PID] = loader.pidfd;
+		w->fds[HELD_LOADER] = loader.link.sock_fd;
+		denials_settle(&w->denials, counts);
+		f.denials = is_known ? &w->denials : NULL; /* the log has not all of them */
 	}
 	return write_result(w, &f, err);
 }
@@ -449,7 +452,9 @@ static int start_counter(struct watcher *w, struct cj_error *err)
 		return -err->code;
 	w->fds[HELD_LOADER] = loader.link.sock_fd;
 	w->fds[HELD_LOADER_PID] = loader.pidfd;
-	return loader_join(&loader, w->fds[HELD_RULES], err);
+	if (loader_give_sockets(&loader, &w->fds[HELD_RULES], 1, err) < 0)
+		return -err->code;
+	return loader_join(&loader, err);
 }
 
 static int settle(struct watcher *w, struct cj_error *err)

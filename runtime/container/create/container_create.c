@@ -277,7 +277,11 @@ static void init_leave(struct creation *c)
 
 static int loader_enter(struct creation *c, struct cj_error *err)
 {
-	return c->annotations.has_network ? gateway_start_loader(&c->loader, err) : 0;
+	if (!c->annotations.has_network)
+		return 0;
+	/* It acts with create's rights over networks, and obeys init, too: so it keeps no other. */
+	return gateway_start_loader(&c->loader, err) < 0 ? -err->code
+							 : loader_join(&c->loader, err);
 }
 
 static void loader_leave(struct creation *c)

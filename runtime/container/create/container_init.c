@@ -129,6 +129,8 @@ static int rules_enter(struct init *in, struct cj_error *err)
 	int rc = step_tell(&in->link, CREATION_RULES, network->table, sizeof(network->table), fds,
 			   2, err);
 	annotations_network_close(network);
+	cj_close(&in->c->loader.link.sock_fd);
+	cj_close(&in->c->loader.pidfd);
 	return rc;
 }
 

@@ -62,10 +62,10 @@ static struct uplink_spec spec_of(const struct place *gateway, unsigned number)
 }
 
 /* The loader is this process: test_loader.c has its own. */
-int __wrap_loader_apply_host(const struct loader *l, int nft_fd,
-			     const struct firewall_host_spec *spec, struct cj_error *err);
-int __wrap_loader_apply_host(const struct loader *l, int nft_fd,
-			     const struct firewall_host_spec *spec, struct cj_error *err)
+int __wrap_loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
+			     struct cj_error *err);
+int __wrap_loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
+			     struct cj_error *err)
 {
 	(void)l;
 	return firewall_apply_host(nft_fd, spec, err);

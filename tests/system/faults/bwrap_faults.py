@@ -191,6 +191,7 @@ MEANINGS = {
     "init E.* write .*": "start the first process of the sandbox",  # the byte that says it is born
     "supervisor E.* poll .*": "start the first process of the sandbox",
     "gateway E.* dup[23]? .*": "the gateway ended before",  # of the link by which it would say so
+    "loader E.* sendto .*": "the loader of rules ended before",  # likewise
 }
 
 

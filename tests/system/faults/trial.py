@@ -415,8 +415,8 @@ HARMLESS = {
     "init E.* prctl 47",
     "init EINVAL prctl 23",  # a capability that the kernel says it does not have is in no set
     "[a-z0-9-]+ E.* close_range [0-9]+-[0-9]+",  # descriptors of ours: then each is closed by itself
-    "(init|gateway|guard) E.* prctl 15",  # the name that ps(1) shows
-    "gateway EOPNOTSUPP landlock_create_ruleset [0-9]+",  # its filter lets it open no file either: gateway_confine.c
+    "(init|gateway|loader|guard) E.* prctl 15",  # the name that ps(1) shows
+    "(gateway|loader) E.* landlock_create_ruleset 0",  # its filter lets it open no file either: gateway_confine.c
     "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
     "supervisor E.* sendto getlink",  # asks again and again whether a helper is ready
     "supervisor E.* sendto get-table",  # a table of the host that can't be identified is not shared: it loads its own

@@ -220,6 +220,39 @@ for name in ("a.wild.test", "b.wild.test"):
             equal([row["name"] for row in result["network"]["denied"]], ["b.wild.test"], "denied")
 
 
+@test("a program with all descriptors on their way that its user may have keeps no rule from being changed")
+def _():
+    code = f"ADDRESS = {PUBLIC4!r}\n" + r"""
+import array, os, resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held, sent = [], 0
+fds = array.array("i", [os.open("/dev/null", os.O_RDONLY)] * 250).tobytes()
+while sent < 100_000:  # unix(7) ETOOMANYREFS; root has no such limit, but others, and the test is the same
+    pair = socket.socketpair()
+    pair[0].setblocking(False)
+    held.append(pair)
+    try:
+        pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+    except OSError as problem:
+        break
+    sent += 250
+ready = socket.create_connection((ADDRESS, 8080), 10)  # its address is open: names need a descriptor
+sys.stdin.readline()
+print(sent >= 250)
+"""
+    with Internet() as net, Service(**net.inside) as s:
+        with public_session(s, network=only("public.test", "*.wild.test")) as session:
+            equal(tries(session, LISTED), ["answered"], "as it was created")
+            begun = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "open_stdin": True, "detach": True}).has(202).json
+            wait_until(lambda: net.openings(PUBLIC4, 8080) > 0, "the program's connection")
+            change(session, only("*.wild.test"))
+            session.call("POST", f"/execs/{begun['id']}/stdin", {"text": "\n", "eof": True}).has(200)
+            result = session.call("GET", f"/execs/{begun['id']}?wait=30s").has(200).json["result"]
+            equal(result["stdout"]["text"], "True\n", f"{result['stderr']}")
+            equal((tries(session, LISTED)[0], session.show()["network"]["allow"]), ("no address", ["*.wild.test"]), "then")
+
+
 @test("a change that is not valid, or that its caller may not ask for, leaves the rules as they were")
 def _():
     with Internet() as net, Service(**net.inside) as s, public_session(s, network=only("public.test:80")) as session:

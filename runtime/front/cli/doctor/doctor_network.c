@@ -61,10 +61,13 @@ int try_rules(void)
 	struct network_handles h;
 	struct cj_error err = { 0 };
 	int code = open_network(&h);
+	const int tables[] = { h.fds[SLOT_JAIL_RULES], h.fds[SLOT_GATEWAY_RULES] };
 	if (code == 0)
-		code = -loader_apply_jail(&rules_loader, h.fds[SLOT_JAIL_RULES], &spec, &err);
+		code = -loader_give_sockets(&rules_loader, tables, LOADER_TABLES, &err);
 	if (code == 0)
-		code = -loader_apply_gateway(&rules_loader, h.fds[SLOT_GATEWAY_RULES], &spec, &err);
+		code = -loader_apply_jail(&rules_loader, &spec, &err);
+	if (code == 0)
+		code = -loader_apply_gateway(&rules_loader, &spec, &err);
 	return code; /* the descriptors end with the child */
 }
 

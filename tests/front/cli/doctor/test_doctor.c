@@ -48,7 +48,8 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 }
 
 /* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports links_join */
-/* WRAP: loader_apply_jail uplink_helper_find uplink_helper_try_tun uplink_probe */
+/* WRAP: loader_give_sockets loader_apply_jail uplink_helper_find uplink_helper_try_tun */
+/* WRAP: uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
@@ -97,14 +98,21 @@ size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max
 	return way_count;
 }
 
-int __real_loader_apply_jail(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
+int __real_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
+int __wrap_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
+int __wrap_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err)
+{
+	return rules_errno == 0 ? __real_loader_give_sockets(l, fds, n, err) : 0;
+}
+
+int __real_loader_apply_jail(struct loader *l, const struct firewall_spec *spec,
 			     struct cj_error *err);
-int __wrap_loader_apply_jail(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
+int __wrap_loader_apply_jail(struct loader *l, const struct firewall_spec *spec,
 			     struct cj_error *err);
-int __wrap_loader_apply_jail(const struct loader *l, int nft_fd, const struct firewall_spec *spec,
+int __wrap_loader_apply_jail(struct loader *l, const struct firewall_spec *spec,
 			     struct cj_error *err)
 {
-	return rules_errno == 0 ? __real_loader_apply_jail(l, nft_fd, spec, err)
+	return rules_errno == 0 ? __real_loader_apply_jail(l, spec, err)
 				: cj_fail(err, rules_errno, "load");
 }
 

@@ -52,7 +52,6 @@ struct plan {
 	bool is_ahead;    /* of a pool: built before there is a program for it */
 	bool is_divided;  /* init has a child of the jail's cgroup: plan_divide() */
 	bool uses_zygote; /* for jail_warm(): init keeps descriptors of its namespaces */
-	const struct jail_site *site; /* what is the same for many jails (jail_site.h), or NULL */
 };
 
 /* The jail may become a session, whose execs have cgroups of their own and whose network may

@@ -71,7 +71,7 @@
  * Init dies with the supervisor (PR_SET_PDEATHSIG, and the link), and every process in the jail
  * dies with init: pid_namespaces(7).  The kernel frees namespaces, detached mounts, memfds and
  * locks.  Two things can outlive a killed supervisor: an empty cgroup directory, and the record
- * that names it.  The record is made before the cgroup and removed after it.  A later run and
+ * that names it.  The record is made before the cgroup and removed after it.  The next run and
  * `cejail gc` remove both.
  *
  * supervisor_stages[] below lists what the supervisor holds.  Leaving it upwards is the only
@@ -83,10 +83,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/stage.h"
-#include "runtime/jail/jail_site.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/supervise/bind_watch.h"
@@ -133,7 +133,7 @@ void jail_ending_signals(sigset_t *out)
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
 	sigset_t caught;
-	j->changed_signals = jail_site_signals(j->plan->site);
+	j->changed_signals = child_changed_signals();
 	find_ending_signals(j->changed_signals, &caught);
 	if (j->plan->tty)
 		sigaddset(&caught, SIGWINCH);
@@ -261,8 +261,6 @@ static int record_sweep_enter(struct jail *j, struct cj_error *err)
 
 static int leaf_find(struct jail *j, struct cj_error *err)
 {
-	if (!j->plan->cgroup_parent && jail_site_cgroup(j->plan->site, j->id, &j->cgroup))
-		return 0;
 	return cgroup_find(j->plan->cgroup_parent, j->id, &j->cgroup, err);
 }
 

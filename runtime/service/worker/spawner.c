@@ -18,9 +18,6 @@
  * Before its first order, an ordinary user's spawner gets a scope from the user's manager, so that
  * workers, zygotes and jails are in one delegated cgroup.
  *
- * The spawner finds the directory of the jails' cgroups once, and a worker gets it by fork(2).
- * Where the spawner fails, the worker tries itself and reports why.
- *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
  * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own
  * socket, waits for the workers for a limited time, and exits.  Workers that are left then die with
@@ -47,7 +44,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/jail_site.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 
 #define PROFILE_NAME_MAX 256
@@ -64,13 +60,6 @@ struct order {
 	char profile[PROFILE_NAME_MAX];
 };
 
-/* What all workers get from the spawner. */
-struct worker_common {
-	const struct worker_life *life;
-	uint64_t changed_signals; /* child_changed_signals() */
-	struct jail_site site;
-};
-
 static void set_signals(const int *signals, size_t count, void (*handler)(int))
 {
 	const struct sigaction action = { .sa_handler = handler };
@@ -80,14 +69,12 @@ static void set_signals(const int *signals, size_t count, void (*handler)(int))
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid, const struct worker_common *n)
+				    pid_t spawner_pid, uint64_t changed_signals,
+				    const struct worker_life *life)
 {
 	struct cj_error err = { 0 };
-	struct jail_site site = n->site;
-	int fds[ORDER_FD_COUNT + 1];
-	size_t nfds = msg->nfds;
 
-	child_reset_signals(n->changed_signals); /* whatever the spawner made of them */
+	child_reset_signals(changed_signals); /* whatever the spawner made of them */
 	/* Nothing links us to the spawner: its pid shows that it is still there. */
 	if (child_unblock_signals(&err) < 0 || child_die_with_parent(-1, &err) < 0 ||
 	    getppid() != spawner_pid)
@@ -95,32 +82,27 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	(void)prctl(PR_SET_NAME, order->is_zygote ? "cejail-zygote" : "cejail-worker", 0, 0,
 		    0);                   /* only what ps(1) shows */
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
-	memcpy(fds, msg->fds, nfds * sizeof(fds[0]));
-	const bool has_parent = !order->is_zygote && site.cgroup.parent_fd >= 0;
-	if (has_parent)
-		fds[nfds++] = site.cgroup.parent_fd;
-	if (child_keep_only(fds, nfds, &err) < 0) {
+	if (child_keep_only(msg->fds, msg->nfds, &err) < 0) {
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
-	site.cgroup.parent_fd = has_parent ? fds[nfds - 1] : -1;
 	const struct worker_order told = {
 		.profile = order->profile,
 		.tier = (enum tier)order->tier,
-		.sock_fd = fds[ORDER_SOCK],
-		.control_fd = fds[ORDER_CONTROL],
-		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? fds[ORDER_ZYGOTE] : -1,
+		.sock_fd = msg->fds[ORDER_SOCK],
+		.control_fd = msg->fds[ORDER_CONTROL],
+		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? msg->fds[ORDER_ZYGOTE] : -1,
 		.has_job = order->has_job,
-		.site = &site,
 	};
 	if (!order->is_zygote)
-		n->life->main(n->life, &told);
-	else if (n->life->keep_zygote)
-		n->life->keep_zygote(&told);
+		life->main(life, &told);
+	else if (life->keep_zygote)
+		life->keep_zygote(&told);
 	_exit(EXIT_FAILURE);
 }
 
-static void carry_out(struct step_msg *msg, const struct worker_common *n)
+static void carry_out(struct step_msg *msg, uint64_t changed_signals,
+		      const struct worker_life *life)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -133,7 +115,7 @@ static void carry_out(struct step_msg *msg, const struct worker_common *n)
 	order.profile[sizeof(order.profile) - 1] = '\0';
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self, n);
+		become_worker(&order, msg, self, changed_signals, life);
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -158,22 +140,22 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
-	struct worker_common n = { .life = life };
-	char id[64];
-	(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
-		       (unsigned long long)clock_us());
-	if (life->keep_zygote) /* one scope of the user's manager for all jails and zygotes */
+	if (life->keep_zygote) {
+		/* one scope of the user's manager for all jails and zygotes */
+		char id[64];
+		(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
+			       (unsigned long long)clock_us());
 		cgroup_enter_scope(id);
-	jail_site_find(&n.site, id); /* after it: in that scope */
+	}
 	const int child_signal = SIGCHLD;
 	set_signals(&child_signal, 1, SIG_IGN); /* so that children leave no zombies */
-	n.changed_signals = child_changed_signals();
+	const uint64_t changed_signals = child_changed_signals(); /* those of each worker */
 	/* Not in the loop: after each fork(2) the kernel would copy its pages to zero them. */
 	struct step_msg msg = { 0 };
 	for (;;) {
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
-			carry_out(&msg, &n);
+			carry_out(&msg, changed_signals, life);
 		step_msg_fini(&msg);
 		/* EPROTO: an incomplete order; the server takes its worker for dead */
 		if (rc < 0 && rc != -EPROTO)

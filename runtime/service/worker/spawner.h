@@ -34,7 +34,6 @@ struct worker_order {
 	enum tier tier;
 	int zygote_fd; /* the socket of the zygote to fork from; -1: none */
 	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
-	const struct jail_site *site; /* for the worker's whole life */
 };
 
 struct work;

@@ -18,7 +18,6 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/jail_site.h"
 #include "runtime/run/request/request.h"
 #include "runtime/session/session.h"
 
@@ -26,7 +25,6 @@ struct waiting {
 	struct work work;
 	bool has_job; /* before it is prepared */
 	int zygote_fd, signal_fd;
-	struct jail_site site;
 	struct program launcher;
 	struct cj_error early;          /* of a cold worker: the result of its job */
 	struct cj_error zygote_failure; /* why the interpreter is not the zygote's */
@@ -43,8 +41,6 @@ static int watch_signals(struct waiting *w, struct cj_error *err)
 	sigaddset(&term, SIGTERM);
 	if (sigprocmask(SIG_BLOCK, &term, NULL) < 0)
 		return cj_fail(err, errno, "block signals");
-	/* The spawner has given all others their default action. */
-	w->site.changed_signals = UINT64_C(1) << (SIGPIPE - 1);
 	w->signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
 	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
 }
@@ -78,7 +74,6 @@ static int get_ready(struct waiting *w, struct cj_error *err)
 	if (request_plan_jail(&w->work.config, &w->work.plan, err) < 0)
 		return cj_stage(err, "plan");
 	w->work.plan.is_ahead = true;
-	w->work.plan.site = &w->site;
 	if (w->work.tier != TIER_INTERPRETER)
 		plan_divide(&w->work.plan);
 	if (w->work.tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
@@ -132,7 +127,6 @@ _Noreturn void worker_main(const struct worker_life *life, const struct worker_o
 		.has_job = order->has_job,
 		.zygote_fd = order->zygote_fd,
 		.signal_fd = -1,
-		.site = order->site ? *order->site : JAIL_SITE_NULL,
 	};
 	struct work *work = &w.work;
 

@@ -244,14 +244,10 @@ static int start_uplink(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-static int open_gateway(struct network *n, struct cj_error *err)
+static int take_gateway(struct network *n, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_opened opened;
-	int *jail_fd = &n->handles.fds[SLOT_JAIL];
-	const struct gateway_wants wants = { network_has_dns(n->spec), network_has_proxy(n->spec) };
-	if (gateway_start(&wants, *jail_fd, &n->gateway, &n->loader, err) < 0)
-		return -err->code;
 	if (network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
 		return cj_hint_for(err, EPIPE,
 				   "run libexec/cejail/gateway: it says if it lacks a library");
@@ -263,7 +259,7 @@ static int open_gateway(struct network *n, struct cj_error *err)
 	step_msg_fini(&msg);
 	n->gateway.dialer_pidfd = take_fd(&n->handles.fds[SLOT_DIALER]);
 	n->handles.has_ipv6 = opened.has_ipv6;
-	cj_close(jail_fd);
+	cj_close(&n->handles.fds[SLOT_JAIL]);
 	return loader_take(&n->loader, err);
 }
 
@@ -280,9 +276,15 @@ static int watch_gateway(struct network *n, struct cj_error *err)
 
 static int build_public(struct network *n, struct cj_error *err)
 {
-	if (open_gateway(n, err) < 0)
+	const struct gateway_wants wants = { network_has_dns(n->spec), network_has_proxy(n->spec) };
+	const int jail_fd = n->handles.fds[SLOT_JAIL];
+	if (gateway_start(&wants, jail_fd, &n->gateway, &n->loader, err) < 0)
 		return cj_wrap(err, "make the gateway");
-	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
+	if (hostaddrs_open(&n->hostaddrs, err) < 0) /* while it starts */
+		return -err->code;
+	if (take_gateway(n, err) < 0)
+		return cj_wrap(err, "make the gateway");
+	if (load_rules(n, err) < 0)
 		return -err->code;
 	n->is_filtered = true;
 	if (watch_gateway(n, err) < 0 ||
@@ -430,6 +432,8 @@ static void lose_uplink(struct network *n)
 void network_lose_gateway(struct network *n, const struct cj_error *why)
 {
 	struct cj_error ignored; /* without it a program waits longer, and reaches nothing either */
+	if (n->state == NETWORK_FAILED && n->gateway.pidfd < 0 && !n->uplink) /* already */
+		return;
 	if (n->uplink)
 		uplink_cut(n->uplink); /* the sockets for links keep the gateway */
 	stop_uplink(n);

@@ -251,17 +251,15 @@ void uplink_lost(struct uplink *u)
 
 	/* Takes away the default routes, so the gateway rejects packets at once.  Without it a tap
 	 * device that nobody is attached to drops them silently. */
-	struct ifreq request = { .ifr_name = LINK_UPLINK };
-	(void)ioctl(u->spec.gateway_fd, SIOCSIFFLAGS,
-		    &request); /* fails if the gateway has ended */
+	uplink_cut(u);
 	uplink_keeper_stop(&u->keeper);
 	u->kind = UPLINK_NONE;
 }
 
 void uplink_cut(const struct uplink *u)
 {
-	if (u->kind == UPLINK_HOST)
-		uplink_host_cut(&u->host);
+	struct ifreq request = { .ifr_name = LINK_UPLINK };      /* no flag */
+	(void)ioctl(u->spec.gateway_fd, SIOCSIFFLAGS, &request); /* fails if there is none */
 }
 
 void uplink_stop(struct uplink **u)

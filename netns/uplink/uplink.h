@@ -90,7 +90,7 @@ void uplink_lost(struct uplink *u);
 
 void uplink_stop(struct uplink **u);
 
-/* From here on no packet passes, also while the gateway lives. */
+/* Takes the gateway's end down: no packet passes from here on, also while the gateway lives. */
 void uplink_cut(const struct uplink *u);
 
 /* For `cejail doctor`: 0 when this kind is available, else the reason and its remedy.  Changes

@@ -309,12 +309,6 @@ static void remove_table(int rules_fd, const char *table)
 	(void)nfnl_send(rules_fd, batch, size);
 }
 
-void uplink_host_cut(const struct uplink_host *u)
-{
-	if (u->name[0] != '\0')
-		(void)take_link_down(u->name);
-}
-
 void uplink_host_stop(struct uplink_host *u)
 {
 	bool is_own = u->table[0] != '\0';

@@ -54,9 +54,6 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
  */
 void uplink_host_stop(struct uplink_host *u);
 
-/* Takes the link down alone: where the gateway goes on, the kernel does not remove it. */
-void uplink_host_cut(const struct uplink_host *u);
-
 /* Whether this host allows uplink_host_start().  Changes nothing. */
 int uplink_host_check(char out_warning[static UPLINK_WHY_MAX], struct cj_error *err);
 

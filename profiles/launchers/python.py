@@ -190,9 +190,11 @@ def without_input():
 
 def read_all(fd):
     parts = []
-    while part := os.read(fd, 65536):
-        parts.append(part)
-    os.close(fd)
+    try:
+        while part := os.read(fd, 65536):
+            parts.append(part)
+    finally:
+        os.close(fd)
     return b"".join(parts)
 
 

@@ -442,19 +442,20 @@ static void start_reader(struct watcher *w)
 	w->fds[HELD_READER] = reader.pidfd;
 }
 
-/* Now, because at the end of the container another version may be installed. */
-static int start_counter(struct watcher *w, struct cj_error *err)
+/* Now, because at the end of the container another version may be installed.  Without it the
+ * counters are not known. */
+static void start_counter(struct watcher *w)
 {
+	struct cj_error ignored;
 	struct loader loader;
 	if (w->fds[HELD_RULES] < 0)
-		return 0;
-	if (gateway_start_loader(&loader, err) < 0)
-		return -err->code;
+		return;
+	if (gateway_start_loader(&loader, &ignored) == 0 &&
+	    (loader_give_sockets(&loader, &w->fds[HELD_RULES], 1, &ignored) < 0 ||
+	     loader_join(&loader, &ignored) < 0))
+		loader_stop(&loader);
 	w->fds[HELD_LOADER] = loader.link.sock_fd;
 	w->fds[HELD_LOADER_PID] = loader.pidfd;
-	if (loader_give_sockets(&loader, &w->fds[HELD_RULES], 1, err) < 0)
-		return -err->code;
-	return loader_join(&loader, err);
 }
 
 static int settle(struct watcher *w, struct cj_error *err)
@@ -462,8 +463,7 @@ static int settle(struct watcher *w, struct cj_error *err)
 	const uint64_t kept = UINT64_C(1) << CAP_SYS_PTRACE; /* for another user's stat file */
 
 	start_reader(w);
-	if (start_counter(w, err) < 0)
-		return -err->code;
+	start_counter(w);
 	return privileges_stay_behind("cejail-oci-res", w->fds, HELD_COUNT, kept, err);
 }
 

@@ -108,8 +108,9 @@ static int join(const struct creation *c, struct joined *j, int type, struct cj_
 }
 
 /*
- * In a network namespace by path: with the caller's own rights, or, if it belongs to the user
- * namespace that is joined, with the rights there.  Init has none over a network of the host's.
+ * In a network namespace by path: by sockets with the caller's own rights, or, if it belongs to
+ * the user namespace that is joined, with the rights there.  The loader has the caller's.  Init has
+ * none over a network of the host's.
  */
 static int load_rules(struct creation *c, bool is_last, struct cj_error *err)
 {

@@ -118,6 +118,44 @@ def _():
         contains(" ".join(value["warnings"]), "nothing new leads out of the jail's network any more", "warnings")
 
 
+# When told, it sends, and waits for no answer.
+SENDER = f"ADDRESS = {PUBLIC4!r}" + """
+print("ready", flush=True)
+for line in sys.stdin:
+    for _ in range(5):
+        try:
+            socket.socket(type=socket.SOCK_DGRAM).sendto(b"x", (ADDRESS, 80))
+        except OSError:
+            pass
+    print("sent", flush=True)
+"""
+
+
+@each_uplink("through {} a jail whose rules nobody can change any more has no way out from the next change on")
+def _(*uplink):
+    with Internet() as net:
+        for turn in range(2):  # from the third on, runs of root share a table of the host
+            equal(net.attempts([["tcp", PUBLIC4, 80]], *uplink)[0], ["answered"], "a run before")
+        reader, writer = os.pipe()
+        options = (*uplink, "--events-fd", str(writer))
+        with open(reader, encoding="utf-8") as lines, net.talk(SENDER, *options, pass_fds=[writer]) as jail:
+            os.close(writer)
+            jail.ask("")
+            wait_until(net.seen, "packets while all is well")
+            victim = wait_until(lambda: helper_below(jail.process.pid, "cejail-loader"), "the process that loads rules")
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda: "(Z)" in (describe_process(victim) or "(Z)"), "its end")
+            net.host("ip", lines=["addr add 10.98.1.1/24 dev lan0"])
+            next(line for line in lines if json.loads(line).get("state") == "failed")
+            net.forget(ended=False)
+            for _ in range(3):
+                equal(jail.ask(""), "sent", "the program's answer")
+            equal(net.seen(), {}, "packets")
+            value = jail.result()
+            equal((value["status"], value["exit_code"], value["network"]["state"]), ("exited", 0, "failed"), "end")
+            contains(" ".join(value["warnings"]), "nothing leads out of the jail's network any more", "warnings")
+
+
 @test("each of thousands of refusals in seconds is counted, and the run ends by itself")
 def _():
     code = """

@@ -48,8 +48,8 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 }
 
 /* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports links_join */
-/* WRAP: loader_give_sockets loader_apply_jail uplink_helper_find uplink_helper_try_tun */
-/* WRAP: uplink_probe */
+/* WRAP: loader_join loader_give_sockets loader_apply_jail uplink_helper_find */
+/* WRAP: uplink_helper_try_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
@@ -96,6 +96,14 @@ size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max
 		return __real_cgroup_parent_reports(out, max);
 	memcpy(out, ways, way_count * sizeof(*ways));
 	return way_count;
+}
+
+/* The program is not where a test lies. */
+int __real_loader_join(struct loader *l, struct cj_error *err);
+int __wrap_loader_join(struct loader *l, struct cj_error *err);
+int __wrap_loader_join(struct loader *l, struct cj_error *err)
+{
+	return rules_errno == 0 ? __real_loader_join(l, err) : 0;
 }
 
 int __real_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
@@ -715,6 +723,17 @@ static void rules_that_are_refused_mean_no_public_network(void **state)
 	assert_non_null(strstr(f.remedy, "modprobe -a nf_tables"));
 }
 
+static void the_program_that_loads_rules_is_named_where_it_does_not_run(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	look_for("nf_tables", &f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_memory_equal(f.text, "not tried: ", 11);
+	assert_non_null(strstr(f.text, "gateway"));
+	assert_string_equal(f.remedy, "");
+}
+
 static void links_that_are_refused_mean_no_public_network(void **state)
 {
 	(void)state;
@@ -898,6 +917,7 @@ int main(void)
 		ON_HOST(a_text_is_wrapped_between_words),
 		ON_HOST(a_remedy_is_printed_once_and_never_wrapped),
 		ON_HOST(rules_that_are_refused_mean_no_public_network),
+		ON_HOST(the_program_that_loads_rules_is_named_where_it_does_not_run),
 		ON_HOST(links_that_are_refused_mean_no_public_network),
 		ON_HOST(forwarding_is_checked_only_for_root),
 		ON_HOST(a_table_that_drops_what_is_forwarded_is_named),

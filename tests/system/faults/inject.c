@@ -225,6 +225,17 @@ static const char *role_in_reduced(const struct task *parent, int event)
 						   : "other";
 }
 
+static bool is_gateway(pid_t pid)
+{
+	static const char name[] = "/libexec/cejail/gateway";
+	char path[64], exe[4096];
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	ssize_t size = readlink(path, exe, sizeof(exe) - 1);
+	exe[size > 0 ? size : 0] = '\0';
+	const char *at = strstr(exe, name);
+	return at && at[sizeof(name) - 1] == '\0';
+}
+
 /* The loader first; with names that are checked, then the dialer. */
 static const char *role_of_gateway(void)
 {
@@ -236,7 +247,7 @@ static const char *role_of_gateway(void)
 
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
-	if (strcmp(parent->role, "gateway") == 0)
+	if (strcmp(parent->role, "gateway") == 0 && is_gateway(parent->pid))
 		return role_of_gateway();
 	if (the.is_session)
 		return role_in_session(parent, pid, event);
@@ -599,17 +610,6 @@ static bool on_breakpoint(struct task *t)
 	t->entry = 0;
 	t->is_counted = true;
 	return true;
-}
-
-static bool is_gateway(pid_t pid)
-{
-	static const char name[] = "/libexec/cejail/gateway";
-	char path[64], exe[4096];
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	ssize_t size = readlink(path, exe, sizeof(exe) - 1);
-	exe[size > 0 ? size : 0] = '\0';
-	const char *at = strstr(exe, name);
-	return at && at[sizeof(name) - 1] == '\0';
 }
 
 /* A program that is not cejail's is not traced, nor the helper of --upstream. */

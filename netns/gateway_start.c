@@ -70,24 +70,25 @@ static int start(const char *const *words, int *fds, size_t count, int *out_pidf
 	return pid < 0 ? cj_fail(err, errno, "create the gateway's process") : 0;
 }
 
-static int pair(struct step_link *out, int *out_theirs, struct cj_error *err)
+static int pair(const char *peer, const char *const *names, struct step_link *out, int *out_theirs,
+		struct cj_error *err)
 {
 	int ends[2];
 	if (step_pair(ends, GATEWAY_ANSWER_MS, err) < 0)
 		return -err->code;
-	*out = (struct step_link){ ends[0], "the gateway", gateway_step_names };
+	*out = (struct step_link){ ends[0], peer, names };
 	*out_theirs = ends[1];
 	return 0;
 }
 
+static int pair_gateway(struct step_link *out, int *out_theirs, struct cj_error *err)
+{
+	return pair("the gateway", gateway_step_names, out, out_theirs, err);
+}
+
 static int pair_loader(struct loader *out, int *out_theirs, struct cj_error *err)
 {
-	int ends[2];
-	if (step_pair(ends, LOADER_ANSWER_MS, err) < 0)
-		return -err->code;
-	out->link = (struct step_link){ ends[0], "the loader of rules", loader_step_names };
-	*out_theirs = ends[1];
-	return 0;
+	return pair("the loader of rules", loader_step_names, &out->link, out_theirs, err);
 }
 
 int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,
@@ -98,7 +99,8 @@ int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway
 	auto_fd int link_fd = -1, asks_fd = -1, loader_fd = -1;
 	*out = GATEWAY_NONE;
 	*out_loader = LOADER_NONE;
-	if (pair(&out->link, &link_fd, err) < 0 || pair(&out->asks, &asks_fd, err) < 0 ||
+	if (pair_gateway(&out->link, &link_fd, err) < 0 ||
+	    pair_gateway(&out->asks, &asks_fd, err) < 0 ||
 	    pair_loader(out_loader, &loader_fd, err) < 0 ||
 	    start(words, (int[]){ link_fd, asks_fd, jail_fd, loader_fd }, 4, &out->pidfd, err) <
 		0) {
@@ -115,7 +117,7 @@ int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err)
 	static const char *const words[] = { "log", NULL };
 	auto_fd int link_fd = -1;
 	*out = GATEWAY_NONE;
-	if (pair(&out->link, &link_fd, err) < 0 ||
+	if (pair_gateway(&out->link, &link_fd, err) < 0 ||
 	    start(words, (int[]){ link_fd, log_fd }, 2, &out->pidfd, err) < 0 ||
 	    step_await(&out->link, GATEWAY_READY, NULL, err) < 0) {
 		gateway_stop(out);

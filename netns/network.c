@@ -198,8 +198,8 @@ enum network_state network_state(const struct network *n, const char **out_why)
 
 static int load_rules(struct network *n, struct cj_error *err)
 {
-	const struct firewall_spec jail = network_firewall(n, SLOT_JAIL_RULES, &n->rules),
-				   gateway = network_firewall(n, SLOT_GATEWAY_RULES, &n->rules);
+	const struct firewall_spec jail = network_firewall(n, LOADER_OF_JAIL, &n->rules),
+				   gateway = network_firewall(n, LOADER_OF_GATEWAY, &n->rules);
 	const int tables[LOADER_TABLES] = {
 		[LOADER_OF_JAIL] = n->handles.fds[SLOT_JAIL_RULES],
 		[LOADER_OF_GATEWAY] = n->handles.fds[SLOT_GATEWAY_RULES],

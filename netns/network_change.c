@@ -46,14 +46,12 @@ static void use_names(struct network *n, const struct names_rules *rules)
 	names_change(n->names, rules, clock_ms());
 }
 
-static int replace_table(struct network *n, enum network_slot table, const struct names_rules *from,
+static int replace_table(struct network *n, enum loader_table table, const struct names_rules *from,
 			 const struct names_rules *to, struct cj_error *err)
 {
 	const struct firewall_spec old = network_firewall(n, table, from),
 				   new = network_firewall(n, table, to);
-	return loader_replace(&n->loader,
-			      table == SLOT_JAIL_RULES ? LOADER_OF_JAIL : LOADER_OF_GATEWAY, &old,
-			      &new, err);
+	return loader_replace(&n->loader, table, &old, &new, err);
 }
 
 /* One table after the other: what only one of them opens is closed. */
@@ -62,13 +60,13 @@ static int replace_rules(struct network *n, const struct names_rules *from,
 {
 	struct cj_error ignored;
 	use_names(n, to);
-	int rc = replace_table(n, SLOT_JAIL_RULES, from, to, err);
+	int rc = replace_table(n, LOADER_OF_JAIL, from, to, err);
 	const bool is_half = rc == 0;
 	if (is_half)
-		rc = replace_table(n, SLOT_GATEWAY_RULES, from, to, err);
+		rc = replace_table(n, LOADER_OF_GATEWAY, from, to, err);
 	if (rc < 0)
 		use_names(n, from);
-	if (rc < 0 && is_half && replace_table(n, SLOT_JAIL_RULES, to, from, &ignored) < 0)
+	if (rc < 0 && is_half && replace_table(n, LOADER_OF_JAIL, to, from, &ignored) < 0)
 		network_lose_gateway(n, err);
 	names_loaded(n->names, true);
 	return rc;

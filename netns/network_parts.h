@@ -47,9 +47,9 @@ struct network {
 /* Names can be checked: the list of a session may get some later. */
 bool network_has_proxy(const struct network_spec *spec);
 
-/* The rules about destinations in the table of a slot, of these, of the host's addresses and of
+/* The rules about destinations in this table, of these, of the host's addresses and of
  * what names have opened and no table has. */
-struct firewall_spec network_firewall(const struct network *n, enum network_slot table,
+struct firewall_spec network_firewall(const struct network *n, enum loader_table table,
 				      const struct names_rules *rules);
 
 /* --- network.c, for network_change.c --------------------------------------------------------- */

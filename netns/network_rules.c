@@ -35,14 +35,14 @@ bool network_has_dns(const struct network_spec *spec)
 	return spec->nallow == 0 || spec->is_live;
 }
 
-struct firewall_spec network_firewall(const struct network *n, enum network_slot table,
+struct firewall_spec network_firewall(const struct network *n, enum loader_table table,
 				      const struct names_rules *rules)
 {
 	struct firewall_spec spec = {
 		.addresses = addresses_make(n->handles.has_ipv6),
 		.has_dns = network_has_dns(n->spec),
 		.has_names = n->names != NULL,
-		.has_proxy = table == SLOT_GATEWAY_RULES && network_has_proxy(n->spec),
+		.has_proxy = table == LOADER_OF_GATEWAY && network_has_proxy(n->spec),
 		.checks_names = rules->checks_names,
 		.is_list = rules->is_list,
 		.allowed = rules->endpoints->items,

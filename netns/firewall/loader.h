@@ -30,8 +30,6 @@
 #include "netns/firewall/firewall.h"
 #include "runtime/base/step.h"
 
-#define LOADER_ANSWER_MS 20000 /* a busy machine needs seconds */
-
 /* Orders, and their answer. */
 enum loader_step {
 	LOADER_LIST, /* bytes of the next order's lists; no answer */

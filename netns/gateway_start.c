@@ -3,12 +3,10 @@
 #include "netns/gateway.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "netns/gateway_parts.h"
-#include "runtime/base/child.h"
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"
 
@@ -39,35 +37,19 @@ void gateway_version(char out[static GATEWAY_VERSION_MAX])
 		       sizeof(struct denial), LOADER_STEPS, sizeof(struct loader_order));
 }
 
-/* In the new process.  Returns only after a failure, which the parent learns by fds[0]. */
-static void become_gateway(const char *const *words, int *fds, size_t count, pid_t parent)
-{
-	char path[PATH_MAX], version[GATEWAY_VERSION_MAX];
-	const char *argv[GATEWAY_WORDS + 1] = { path, version };
-	char *const none[] = { NULL };
-	struct cj_error why = { 0 };
-	for (size_t i = 0; words[i]; i++)
-		argv[2 + i] = words[i];
-	/* No signal to all processes of a terminal or a service ends it. */
-	const struct libexec_program program = { path, argv, none, fds, count, parent, true };
-	gateway_version(version);
-	if (libexec_find("gateway", path, &why) == 0)
-		(void)libexec_become(&program, &why);
-	const struct step_link link = { fds[0], "the supervisor", gateway_step_names };
-	step_abort(&link, &why);
-}
-
 /* fds[0] is the program's end of the link. */
-static int start(const char *const *words, int *fds, size_t count, int *out_pidfd,
+static int start(const char *const *words, const int *fds, size_t count, int *out_pidfd,
 		 struct cj_error *err)
 {
-	const pid_t self = getpid();
-	pid_t pid = child_fork(out_pidfd);
-	if (pid == 0) {
-		become_gateway(words, fds, count, self);
-		_exit(0); /* closes the rest */
-	}
-	return pid < 0 ? cj_fail(err, errno, "create the gateway's process") : 0;
+	char version[GATEWAY_VERSION_MAX];
+	const char *args[GATEWAY_WORDS] = { version };
+	char *const none[] = { NULL };
+	for (size_t i = 0; words[i]; i++)
+		args[1 + i] = words[i];
+	gateway_version(version);
+	/* No signal to all processes of a terminal or a service ends it. */
+	const struct libexec_program program = { "gateway", args, none, fds, count, true };
+	return libexec_start(&program, out_pidfd, err) < 0 ? -err->code : 0;
 }
 
 static int pair(const char *peer, const char *const *names, struct step_link *out, int *out_theirs,

@@ -3,7 +3,6 @@
 #include "netns/upstream/http_upstream.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/json/json.h"
@@ -85,34 +83,23 @@ static int make_counters(const struct upstream_counters **out, struct cj_error *
 }
 
 /* Of the caller's environment the helper gets where the certificates are. */
-_Noreturn static void become_helper(const char *path, int *fds, size_t count, pid_t parent)
+static int start_helper(struct http_upstream *u, struct cj_error *err)
 {
-	const char *argv[] = { path, NULL };
+	static const char *const no_args[] = { NULL };
 	char *environment[3] = { NULL };
-	struct cj_error ignored;
 	for (char **at = environ, **to = environment; *at; at++)
 		if (to < environment + 2 && (strncmp(*at, "SSL_CERT_FILE=", 14) == 0 ||
 					     strncmp(*at, "SSL_CERT_DIR=", 13) == 0))
 			*to++ = *at;
-	const struct libexec_program program = { path, argv, environment, fds, count, parent };
-	(void)libexec_become(&program, &ignored);
-	_exit(EXIT_FAILURE);
-}
-
-static int start_helper(struct http_upstream *u, struct cj_error *err)
-{
-	char path[PATH_MAX];
-	const pid_t self = getpid();
-	if (libexec_find("upstream", path, err) < 0)
-		return -err->code;
-	if (access(path, X_OK) < 0)
-		return cj_fail(err, errno, "execute '%s'", path);
-	u->pid = child_fork(&u->pidfd);
-	if (u->pid < 0)
-		return cj_fail(err, errno, "start '%s'", path);
-	if (u->pid == 0)
-		become_helper(path, u->fds, FIXED_FDS + u->count, self);
-	return 0;
+	const struct libexec_program program = {
+		.name = "upstream",
+		.args = no_args,
+		.environment = environment,
+		.fds = u->fds,
+		.count = FIXED_FDS + u->count,
+	};
+	u->pid = libexec_start(&program, &u->pidfd, err);
+	return u->pid < 0 ? -err->code : 0;
 }
 
 static int watch_fd(const struct http_upstream *u, int fd, struct cj_error *err)

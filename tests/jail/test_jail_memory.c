@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: arena_alloc arena_array arena_strdup arena_strndup arena_printf strings_add */
-/* WRAP: malloc calloc realloc json_parse libexec_become */
+/* WRAP: malloc calloc realloc json_parse libexec_start */
 /* WRAP: nlmsg_alloc_simple nl_addr_build rtnl_link_veth_alloc rtnl_link_alloc rtnl_addr_alloc */
 /* WRAP: rtnl_neigh_alloc rtnl_route_alloc rtnl_route_nh_alloc rtnl_link_build_add_request */
 /*

@@ -28,7 +28,7 @@
 #include "tests/netns/taken_over.h"
 #include "tests/patience.h"
 
-/* WRAP: unshare denials_receive libexec_become libexec_find */
+/* WRAP: unshare denials_receive libexec_start libexec_find */
 
 static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
 

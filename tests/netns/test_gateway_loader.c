@@ -11,7 +11,7 @@
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 
-/* WRAP: firewall_apply_gateway firewall_unreachable libexec_become libexec_find */
+/* WRAP: firewall_apply_gateway firewall_unreachable libexec_start libexec_find */
 
 /* More than a message has room for. */
 #define MANY 3000

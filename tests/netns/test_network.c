@@ -28,7 +28,7 @@
 /* WRAP: uplink_start denials_receive loader_open_names loader_replace loader_join clock_ms */
 /* WRAP: step_tell */
 /* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
-/* WRAP: libexec_become */
+/* WRAP: libexec_start */
 
 #define PORT 4711
 

@@ -43,25 +43,25 @@ int libexec_self(char out[static PATH_MAX], struct cj_error *err);
  */
 int libexec_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
 
-/* A helper that stays: its program, words and environment, and the descriptors that it gets. */
+/* A helper that stays. */
 struct libexec_program {
-	const char *path;        /* libexec_find() */
-	const char *const *argv; /* with the program's name; both end with NULL */
+	const char *name;
+	const char *const *args; /* without the program's name; both end with NULL */
 	char *const *environment;
-	int *fds;
+	const int *fds; /* they stay the caller's */
 	size_t count;
-	pid_t parent;        /* with which it ends */
 	bool blocks_signals; /* all of them, from its start on */
 };
 
 /*
- * libexec_become - in a fork of `parent`: replace it by the helper.
+ * libexec_start - start a helper that ends with the caller at the latest.
  *
  * The helper finds fds[] at 3, 4, ..., in a session of its own, in "/", with /dev/null as its
- * streams and with default signal actions.  Returns only after a failure; then fds[] has their
- * numbers.
+ * streams and with default signal actions.  Returns its pid; the caller owns the pidfd.
+ * Fails: also when the program can't be executed: no process is left then.
+ * Must not: be called by two threads at once.
  */
-int libexec_become(const struct libexec_program *program, struct cj_error *err);
+pid_t libexec_start(const struct libexec_program *program, int *out_pidfd, struct cj_error *err);
 
 /* --- for the helper itself ----------------------------------------------------- */
 

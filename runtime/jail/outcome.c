@@ -13,8 +13,6 @@
 
 #include "profiles/setting_types.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 #define EXIT_TIME_LIMIT   124
 #define EXIT_OWN_FAILURE  125
 #define EXIT_NOT_RUNNABLE 126
@@ -31,7 +29,7 @@ const char *const status_names[] = {
 	[STATUS_CANCELLED] = "cancelled",
 	[STATUS_SETUP_ERROR] = "setup_error",
 };
-static_assert(LENGTH(status_names) == STATUS_COUNT, "every status has a name");
+static_assert(COUNT_OF(status_names) == STATUS_COUNT, "every status has a name");
 
 enum degraded degraded_of(const char *warning)
 {
@@ -49,7 +47,7 @@ const char *const limit_names[] = {
 	[LIMIT_WALL] = "wall",     [LIMIT_CPU_TIME] = "cpu_time", [LIMIT_DISK] = "disk",
 	[LIMIT_NOFILE] = "nofile", [LIMIT_OUTPUT] = "output",
 };
-static_assert(LENGTH(limit_names) == LIMIT_COUNT, "every limit has a name");
+static_assert(COUNT_OF(limit_names) == LIMIT_COUNT, "every limit has a name");
 
 const char *const limit_units[] = {
 	[LIMIT_MEMORY] = "bytes",   [LIMIT_CPUS] = "cpus", /* the value has three decimals: 1500 is
@@ -57,14 +55,14 @@ const char *const limit_units[] = {
 	[LIMIT_PIDS] = "processes", [LIMIT_WALL] = "ms",      [LIMIT_CPU_TIME] = "ms",
 	[LIMIT_DISK] = "bytes",     [LIMIT_NOFILE] = "files", [LIMIT_OUTPUT] = "bytes",
 };
-static_assert(LENGTH(limit_units) == LIMIT_COUNT, "every limit has a unit");
+static_assert(COUNT_OF(limit_units) == LIMIT_COUNT, "every limit has a unit");
 
 const char *const limit_enforcer_names[] = {
 	[NOT_ENFORCED] = "none",         [ENFORCED_BY_CGROUP] = "cgroup",
 	[ENFORCED_BY_RLIMIT] = "rlimit", [ENFORCED_BY_SUPERVISOR] = "supervisor",
 	[ENFORCED_BY_TMPFS] = "tmpfs",
 };
-static_assert(LENGTH(limit_enforcer_names) == LIMIT_ENFORCER_COUNT,
+static_assert(COUNT_OF(limit_enforcer_names) == LIMIT_ENFORCER_COUNT,
 	      "every enforcer of a limit has a name");
 
 const char *const layer_names[] = {
@@ -84,14 +82,14 @@ const char *const layer_names[] = {
 	[LAYER_LANDLOCK] = "landlock",
 	[LAYER_NETWORK_FILTER] = "network_filter",
 };
-static_assert(LENGTH(layer_names) == LAYER_COUNT, "every layer has a name");
+static_assert(COUNT_OF(layer_names) == LAYER_COUNT, "every layer has a name");
 
 const char *const layer_state_names[] = {
 	[LAYER_ABSENT] = "absent",
 	[LAYER_ON] = "on",
 	[LAYER_OFF] = "off",
 };
-static_assert(LENGTH(layer_state_names) == LAYER_STATE_COUNT, "every state has a name");
+static_assert(COUNT_OF(layer_state_names) == LAYER_STATE_COUNT, "every state has a name");
 
 void outcome_init(struct outcome *o, const char *id, size_t output_cap)
 {

@@ -43,7 +43,7 @@ static int make_below(int dir_fd, const char *name, uid_t uid, gid_t gid, struct
 static int fill(int dir_fd, uid_t uid, gid_t gid, struct cj_error *err)
 {
 	static const char *const names[] = { "box", "box/out", "tmp" };
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (make_below(dir_fd, names[i], uid, gid, err) < 0)
 			return -err->code;
 	if (uid != geteuid() && fchown(dir_fd, uid, gid) < 0)

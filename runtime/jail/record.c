@@ -108,7 +108,7 @@ static const struct json_key record_keys[] = {
 	  AT(is_ready) },
 };
 static const struct json_record record_table = {
-	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the record",
+	record_keys, COUNT_OF(record_keys), "the record",
 	.ignores_unknown = true, /* of a newer cejail */
 };
 

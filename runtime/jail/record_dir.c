@@ -218,7 +218,7 @@ static int guard_place(const struct record_place *place, int parent_fd, struct a
 	size_t count = 0;
 	if (!path)
 		return cj_fail(err, ENOMEM, "guard the runtime directory");
-	for (; count < sizeof(own) / sizeof(own[0]); count++) {
+	for (; count < COUNT_OF(own); count++) {
 		int next_fd = openat(fd, own[count], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next_fd < 0 && is_closed_by(errno))
 			break;

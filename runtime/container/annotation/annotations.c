@@ -21,9 +21,8 @@
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/kernel/seccomp/policy.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-#define PREFIX    "io.cejail."
-#define ALLOW     "allow:"
+#define PREFIX "io.cejail."
+#define ALLOW  "allow:"
 
 typedef int annotation_reader(const char *value, struct arena *a, struct annotations *out,
 			      struct cj_error *err);
@@ -147,16 +146,16 @@ static int read_pair(const struct oci_pair *pair, struct arena *a, struct annota
 {
 	if (strncmp(pair->name, PREFIX, strlen(PREFIX)) != 0)
 		return 0;
-	for (size_t i = 0; i < LENGTH(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		if (strcmp(pair->name, rows[i].name) != 0)
 			continue;
 		return rows[i].read(pair->value, a, out, err) < 0
 			   ? cj_wrap(err, "annotation '%s'", pair->name)
 			   : 0;
 	}
-	const char *names[LENGTH(rows) + 1] = { NULL };
+	const char *names[COUNT_OF(rows) + 1] = { NULL };
 
-	for (size_t i = 0; i < LENGTH(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		names[i] = rows[i].name;
 	const char *nearest = text_nearest(pair->name, names);
 	cj_refuse(err, "unknown annotation '%.128s'", pair->name);
@@ -173,7 +172,7 @@ static bool is_sandbox(const struct oci_pair *pair)
 		{ "io.kubernetes.cri-o.ContainerType", "sandbox" },
 	};
 
-	for (size_t i = 0; i < LENGTH(marks); i++)
+	for (size_t i = 0; i < COUNT_OF(marks); i++)
 		if (strcmp(pair->name, marks[i].name) == 0 &&
 		    strcmp(pair->value, marks[i].value) == 0)
 			return true;
@@ -216,8 +215,8 @@ int annotations_check_process(const struct oci_process *process, struct cj_error
 					 &caps->permitted, &caps->ambient };
 	const char *cap = NULL;
 
-	for (size_t k = 0; k < LENGTH(refused_caps) && !cap; k++)
-		for (size_t i = 0; i < LENGTH(sets); i++)
+	for (size_t k = 0; k < COUNT_OF(refused_caps) && !cap; k++)
+		for (size_t i = 0; i < COUNT_OF(sets); i++)
 			if (strings_has(sets[i], refused_caps[k]))
 				cap = refused_caps[k];
 	if (!cap)

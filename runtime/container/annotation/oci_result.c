@@ -171,7 +171,7 @@ static int publish(const struct oci_result_place *f, const char *text, size_t si
 
 enum result_step { RESULT_READY, RESULT_GO, RESULT_STEP_COUNT };
 static const char *const step_names[] = { [RESULT_READY] = "ready", [RESULT_GO] = "go" };
-static_assert(sizeof(step_names) / sizeof(step_names[0]) == RESULT_STEP_COUNT, "each has a name");
+static_assert(COUNT_OF(step_names) == RESULT_STEP_COUNT, "each has a name");
 
 /* What the process holds.  The names are the places in fds[], which -1 leaves out. */
 enum held {
@@ -420,7 +420,7 @@ static void wait_for_end(struct watcher *w)
 		/* poll(2) skips negative numbers */
 		struct pollfd polled[] = { { .fd = w->fds[HELD_PID], .events = POLLIN },
 					   { .fd = w->fds[HELD_LOG], .events = POLLIN } };
-		if (poll(polled, sizeof(polled) / sizeof(polled[0]), -1) < 0 && errno != EINTR)
+		if (poll(polled, COUNT_OF(polled), -1) < 0 && errno != EINTR)
 			return;
 		if (polled[0].revents != 0)
 			return;

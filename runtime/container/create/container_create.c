@@ -454,7 +454,7 @@ static void leave_rows(struct creation *c, size_t count)
 void creation_leave(struct creation *c, bool stays)
 {
 	c->stays = stays;
-	leave_rows(c, sizeof(stages) / sizeof(stages[0]));
+	leave_rows(c, COUNT_OF(stages));
 }
 
 int creation_make(struct oci_call *call, struct creation *c, struct cj_error *err)
@@ -478,7 +478,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.result_lock_fd = -1,
 		.result_go_fd = -1,
 	};
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(stages); i++) {
 		oci_log_debug(c->options, "create: %s", stages[i].name);
 		if (stages[i].enter(c, err) < 0) {
 			leave_rows(c, i + 1);

@@ -268,7 +268,7 @@ static void handle_signals(void (*handler)(int))
 				      SIGPROF, SIGIO,   SIGXCPU, SIGXFSZ };
 	struct sigaction action = { .sa_handler = handler };
 
-	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(ending); i++)
 		(void)sigaction(ending[i], &action, NULL); /* cannot fail for these */
 }
 
@@ -348,7 +348,7 @@ _Noreturn void container_init_main(struct creation *c)
 			   .console = CONSOLE_NULL,
 			   .link = { c->init_sock_fd, "cejail-oci create", creation_step_names } };
 
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(stages); i++)
 		if (stages[i].enter(&in, &err) < 0) {
 			cj_stage(&err, stages[i].name);
 			step_abort(&in.link, &err);

@@ -48,7 +48,7 @@ int inherit_hook_env(struct arena *a, struct strings *out, struct cj_error *err)
 	int rc = add(out, a, absolute_path(a, path ? path : ""));
 
 	for (char **e = environ; rc == 0 && *e; e++)
-		for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(kept); i++)
 			if (rc == 0 && strncmp(*e, kept[i], strlen(kept[i])) == 0)
 				rc = add(out, a, arena_strdup(a, *e));
 	return rc < 0 ? cj_fail(err, ENOMEM, "copy the environment for a hook") : 0;
@@ -78,7 +78,7 @@ int inherit_fds_read(unsigned max, struct inherited_fds *out, struct cj_error *e
 
 static bool is_passed(const char *entry)
 {
-	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(passed); i++) {
 		size_t size = strlen(passed[i]);
 		if (strncmp(entry, passed[i], size) == 0 && entry[size] == '=')
 			return true;

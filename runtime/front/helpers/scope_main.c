@@ -74,7 +74,7 @@ static int perform(const struct scope_verb *verb, char **args, struct cj_error *
 
 static int choose(int argc, char **argv, struct cj_error *err)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+	for (size_t i = 0; argc > 1 && i < COUNT_OF(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0 && argc == verbs[i].arguments + 2)
 			return perform(&verbs[i], argv + 2, err);
 	return cj_reject(err, "usage: scope-helper enter|start|attach|stop MANAGER UNIT ...");

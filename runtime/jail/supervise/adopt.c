@@ -93,7 +93,7 @@ static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 	};
 	if (read_of(pid, "status", text, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (!text_has_line(text, lines[i]))
 			return cj_reject_as(err, EPERM,
 					    "the fork of the zygote is not sealed: no '%s' in its "

@@ -33,7 +33,7 @@ static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/li
 
 static bool changes_shared(const char *target)
 {
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(shared); i++)
 		if (paths_is_below(target, shared[i]) || paths_is_below(shared[i], target))
 			return true;
 	return false;

@@ -33,7 +33,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-#define LENGTH(a)  (sizeof(a) / sizeof((a)[0]))
 #define RANGES_MAX 1024
 /* What is larger is address space that is reserved, a sanitizer's terabytes for example: to look at
  * each page of it would take minutes. */
@@ -82,7 +81,7 @@ static void look_at(int pagemap_fd, uintptr_t begin, uintptr_t end, bool is_writ
 	uint64_t pages[512];
 	while (begin < end) {
 		const size_t left = (end - begin) / page_size;
-		const size_t n = left < LENGTH(pages) ? left : LENGTH(pages);
+		const size_t n = left < COUNT_OF(pages) ? left : COUNT_OF(pages);
 		const ssize_t size = (ssize_t)(n * sizeof(pages[0]));
 		if (pread(pagemap_fd, pages, (size_t)size,
 			  (off_t)(begin / page_size * sizeof(pages[0]))) != size)

@@ -51,8 +51,7 @@ static int make_both(const struct step_link *link, uid_t uid, gid_t gid, struct 
 		return tree_fd;
 	if (privileges_map_own(uid, gid, err) < 0) /* files need a mapped owner */
 		return cj_wrap(err, "map the ids of the zygote");
-	auto_fd int scratch_fd = mounts_create("tmpfs", options,
-					       sizeof(options) / sizeof(options[0]),
+	auto_fd int scratch_fd = mounts_create("tmpfs", options, COUNT_OF(options),
 					       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
 	if (scratch_fd < 0)
 		return scratch_fd;

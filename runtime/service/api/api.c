@@ -72,7 +72,7 @@ static const struct route {
 	{ "POST", "/mcp", api_post_mcp },
 };
 
-#define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
+#define ROUTE_COUNT COUNT_OF(routes)
 
 /* NULL: no such path, or (`allow` filled) no such method for it. */
 static const struct route *find_route(const char *method, const char *path, struct api_names *out,
@@ -99,7 +99,7 @@ static bool is_loopback(const char *host)
 {
 	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		size_t size = strlen(names[i]);
 		if (strncasecmp(host, names[i], size) != 0)
 			continue;

@@ -283,7 +283,7 @@ static bool keep_texts(struct api_mcp_call *call, struct mcp_tool *tool)
 {
 	const char **texts[] = { &tool->profile, &tool->about, &tool->value_path };
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		const char *text = *texts[i];
 		*texts[i] = text ? arena_strdup(&call->arena, text) : NULL;
 		if (text && !*texts[i])

@@ -283,7 +283,7 @@ static enum file_op op_of(unsigned given)
 		{ PARAMETER_OFFSET | PARAMETER_LENGTH, FILE_PART },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (given & rows[i].bits)
 			return rows[i].op;
 	return FILE_GET;

@@ -106,7 +106,7 @@ static int read_parameter(char *text, unsigned allowed, struct api_query *out, s
 
 	if (value)
 		*value++ = '\0';
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct json_key *k = &rows[i].key;
 		if (strcmp(text, k->name) != 0 || !(allowed & rows[i].bit))
 			continue;
@@ -167,7 +167,7 @@ static int set_signal(const struct json_reader *in, const struct json_key *k, co
 	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
 	(void)in;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		if (strcmp(rows[i].name, name) != 0)
 			continue;
 		*(int *)json_field(k, record) = rows[i].signo;

@@ -13,7 +13,6 @@
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMES_MAX 96
 #define CLIENTS   CJ_DATADIR "/clients/python"
 
@@ -45,7 +44,7 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 	char named[64];
 	size_t n = 0;
 
-	for (size_t i = 0; i < LENGTH(own_rows); i++)
+	for (size_t i = 0; i < COUNT_OF(own_rows); i++)
 		names[n++] = own_rows[i].name;
 	for (size_t i = 0; i < t->count && n < NAMES_MAX; i++)
 		if (t->keys[i].option)
@@ -69,7 +68,7 @@ static int reject_option(const struct long_option *o, struct cj_error *err)
 static int take_argument(const char *const **next, struct serve_options *out, struct cj_error *err)
 {
 	const struct own_options own = {
-		.verb = "serve", .rows = own_rows, .count = LENGTH(own_rows), .out = out
+		.verb = "serve", .rows = own_rows, .count = COUNT_OF(own_rows), .out = out
 	};
 	struct long_option o;
 	bool is_own = false;
@@ -164,7 +163,7 @@ static int read_first(struct service_config *c, struct cj_error *err)
 {
 	const char *const paths[] = { users_file(&c->arena), SERVICE_CONFIG_FILE };
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(paths); i++) {
 		if (!paths[i] ||
 		    (access(paths[i], F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR)))
 			continue;
@@ -211,7 +210,7 @@ void serve_options_print_help(void)
 {
 	(void)printf("Usage: cejail serve [OPTION...]\n"
 		     "Run programs in jails for callers of a socket: cejail-serve(8).\n\n");
-	own_options_print_help(own_rows, LENGTH(own_rows));
+	own_options_print_help(own_rows, COUNT_OF(own_rows));
 	for (size_t i = 0; i < service_tables[0].count; i++) {
 		const struct service_key *k = &service_tables[0].keys[i];
 		if (k->option)

@@ -12,8 +12,6 @@
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_tool.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 #define CONCURRENCY_MAX 4096
 #define QUEUE_MAX       65536
 #define PREPARED_MAX    64 /* of one profile and kind */
@@ -392,13 +390,13 @@ static const struct service_key caller_keys[] = {
 };
 
 const struct service_table service_tables[] = {
-	[TABLE_FILE] = { "", file_keys, LENGTH(file_keys) },
-	[TABLE_POOL] = { "pool.PROFILE", pool_keys, LENGTH(pool_keys) },
-	[TABLE_CALLER] = { "callers.NAME", caller_keys, LENGTH(caller_keys) },
-	[TABLE_AUDIT] = { "audit", audit_keys, LENGTH(audit_keys) },
-	[TABLE_MCP] = { "mcp", mcp_keys, LENGTH(mcp_keys) },
+	[TABLE_FILE] = { "", file_keys, COUNT_OF(file_keys) },
+	[TABLE_POOL] = { "pool.PROFILE", pool_keys, COUNT_OF(pool_keys) },
+	[TABLE_CALLER] = { "callers.NAME", caller_keys, COUNT_OF(caller_keys) },
+	[TABLE_AUDIT] = { "audit", audit_keys, COUNT_OF(audit_keys) },
+	[TABLE_MCP] = { "mcp", mcp_keys, COUNT_OF(mcp_keys) },
 };
-const size_t service_tables_count = LENGTH(service_tables);
+const size_t service_tables_count = COUNT_OF(service_tables);
 
 /* The texts of a table's defaults, read; those in parentheses are no values. */
 static void set_defaults(const struct service_table *table, void *record)

@@ -141,7 +141,7 @@ static int check_once(const struct http_head *head, struct cj_error *err)
 					    "Authorization", "Transfer-Encoding",
 					    "Content-Type",  "Expect" };
 
-	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(once); i++) {
 		size_t count = 0;
 		for (size_t j = 0; j < head->count; j++)
 			count += strcasecmp(head->fields[j].name, once[i]) == 0;

@@ -167,7 +167,7 @@ static const char *reason_of(unsigned status)
 		{ 503, "Service Unavailable" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (rows[i].status == status)
 			return rows[i].reason;
 	return "";

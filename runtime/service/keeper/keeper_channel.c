@@ -26,8 +26,6 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 
-#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
-
 /* The descriptors of a message, in this order. */
 enum { FD_SOCK, FD_CONTROL, FD_STDIN, FD_COUNT };
 #define FD_MIN FD_STDIN /* of a worker without an input pipe */
@@ -281,7 +279,7 @@ static enum keeper_line_type type_of(const struct json_node *root)
 {
 	const char *type = json_get_text(root, "type");
 
-	for (size_t i = KEEPER_LINE_NONE + 1; type && i < LENGTH(line_kinds); i++)
+	for (size_t i = KEEPER_LINE_NONE + 1; type && i < COUNT_OF(line_kinds); i++)
 		if (strcmp(type, line_kinds[i].type) == 0)
 			return (enum keeper_line_type)i;
 	return KEEPER_LINE_NONE;
@@ -339,7 +337,7 @@ const char *const file_op_names[] = {
 	[FILE_LIST] = "list",   [FILE_REMOVE] = "remove", [FILE_STAT] = "stat",
 	[FILE_MKDIR] = "mkdir", [FILE_RENAME] = "rename", [FILE_WATCH] = "watch",
 };
-static_assert(LENGTH(file_op_names) == FILE_OP_COUNT, "every operation has a name");
+static_assert(COUNT_OF(file_op_names) == FILE_OP_COUNT, "every operation has a name");
 
 #undef AT
 #define AT(member) .offset = offsetof(struct file_job, member)

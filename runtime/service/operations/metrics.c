@@ -17,8 +17,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 #define NAME_MAX_SIZE   33 /* is_name() */
 #define OTHER           METRICS_PROFILES_MAX
 #define HTTP_STATUS_MIN 100
@@ -45,12 +43,12 @@ static const uint64_t memory_bounds[] = {
 	4ull << 20,   8ull << 20,   16ull << 20,   32ull << 20,   64ull << 20,   128ull << 20,
 	256ull << 20, 512ull << 20, 1024ull << 20, 2048ull << 20, 4096ull << 20, 8192ull << 20,
 };
-static_assert(LENGTH(time_bounds) <= HISTOGRAM_BUCKETS_MAX &&
-		  LENGTH(memory_bounds) <= HISTOGRAM_BUCKETS_MAX,
+static_assert(COUNT_OF(time_bounds) <= HISTOGRAM_BUCKETS_MAX &&
+		  COUNT_OF(memory_bounds) <= HISTOGRAM_BUCKETS_MAX,
 	      "every bound has a bucket");
 
-static const struct histogram_scale times = { time_bounds, LENGTH(time_bounds), MICROS };
-static const struct histogram_scale sizes = { memory_bounds, LENGTH(memory_bounds), 1 };
+static const struct histogram_scale times = { time_bounds, COUNT_OF(time_bounds), MICROS };
+static const struct histogram_scale sizes = { memory_bounds, COUNT_OF(memory_bounds), 1 };
 
 static void observe(struct histogram *h, const struct histogram_scale *scale, uint64_t value)
 {
@@ -254,7 +252,7 @@ struct label {
 };
 #define NAMES(label, texts)                                                                        \
 	{                                                                                          \
-		label, (texts), sizeof((texts)[0]), LENGTH(texts)                                  \
+		label, (texts), sizeof((texts)[0]), COUNT_OF(texts)                                \
 	}
 
 #define LABELS_MAX 3
@@ -516,7 +514,7 @@ int metrics_write(const struct metrics *m, const struct gauges *g, char **out_te
 
 	struct metrics_page p = { .out = out, .m = m, .gauges = *g };
 	metrics_look_at_process(&p.process);
-	for (size_t i = 0; i < LENGTH(families); i++) {
+	for (size_t i = 0; i < COUNT_OF(families); i++) {
 		const struct metric_family *f = &families[i];
 		(void)fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
 			      f->type);

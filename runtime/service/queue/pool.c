@@ -131,8 +131,7 @@ static void add_bucket(struct pool *p, const char *profile, enum tier tier, unsi
 {
 	struct pool_bucket *bucket = &p->buckets[p->count];
 
-	if (wanted == 0 || find_bucket(p, profile, tier) ||
-	    p->count == sizeof(p->buckets) / sizeof(p->buckets[0]))
+	if (wanted == 0 || find_bucket(p, profile, tier) || p->count == COUNT_OF(p->buckets))
 		return;
 	*bucket = (struct pool_bucket){ .pool = p, .tier = tier, .wanted = wanted };
 	(void)snprintf(bucket->profile, sizeof(bucket->profile), "%s", profile);

@@ -14,8 +14,7 @@ const char *const run_state_names[] = {
 	[RUN_RUNNING] = "running",
 	[RUN_FINISHED] = "finished",
 };
-static_assert(sizeof(run_state_names) / sizeof(run_state_names[0]) == RUN_STATE_COUNT,
-	      "every state has a name");
+static_assert(COUNT_OF(run_state_names) == RUN_STATE_COUNT, "every state has a name");
 
 void reservation_renew(struct reservation *r)
 {

@@ -19,8 +19,7 @@ const char *const entry_state_names[] = {
 	[ENTRY_ENDING] = "ending",
 	[ENTRY_ENDED] = "ended",
 };
-static_assert(sizeof(entry_state_names) / sizeof(entry_state_names[0]) == ENTRY_STATE_COUNT,
-	      "every state has a name");
+static_assert(COUNT_OF(entry_state_names) == ENTRY_STATE_COUNT, "every state has a name");
 
 void sessions_init(struct sessions *s, struct executions *executions, struct loop *loop)
 {

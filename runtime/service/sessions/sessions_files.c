@@ -88,7 +88,7 @@ static void reply_path(struct file_operation *f, const struct json_node *result)
 
 	json_open_object(w);
 	json_member_text(w, "path", f->path);
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(members); i++) {
 		const struct json_node *member = json_get(result, members[i]);
 		if (member)
 			json_member_node(w, members[i], member);

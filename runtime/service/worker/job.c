@@ -23,9 +23,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/run/report/result.h"
 
-#define JOB_SEALS     (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
-#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
-#define HEADER_MAX    2048 /* a dozen short members */
+#define JOB_SEALS  (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
+#define HEADER_MAX 2048 /* a dozen short members */
 
 const char *const tier_names[] = {
 	[TIER_COLD] = "cold",
@@ -33,7 +32,7 @@ const char *const tier_names[] = {
 	[TIER_INTERPRETER] = "interpreter",
 	[TIER_REPL] = "repl",
 };
-static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every tier has a name");
+static_assert(COUNT_OF(tier_names) == TIER_COUNT, "every tier has a name");
 
 const char *const job_kind_names[] = {
 	[JOB_RUN] = "run",
@@ -41,8 +40,7 @@ const char *const job_kind_names[] = {
 	[JOB_EXEC] = "exec",
 	[JOB_FILE] = "file",
 };
-static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COUNT,
-	      "every kind of job has a name");
+static_assert(COUNT_OF(job_kind_names) == JOB_KIND_COUNT, "every kind of job has a name");
 
 /* A row of a table: the key, and the field of the struct. */
 #define ROW(key, type, field, takes, setter, writer, ...)                                          \
@@ -140,7 +138,7 @@ int job_write(const struct job *job, struct cj_error *err)
 		{ newline, 1 },
 		{ job->body, job->body_size },
 	};
-	return fd_memfd_sealed_parts("job", parts, LENGTH(parts), err);
+	return fd_memfd_sealed_parts("job", parts, COUNT_OF(parts), err);
 }
 
 static int read_memfd(int memfd, struct arena *a, char **out_text, size_t *out_size,
@@ -253,7 +251,7 @@ int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	const struct iovec parts[] = { { (void *)text, size }, { newline, 1 } };
-	if (writev(sock_fd, parts, LENGTH(parts)) != (ssize_t)size + 1)
+	if (writev(sock_fd, parts, COUNT_OF(parts)) != (ssize_t)size + 1)
 		return cj_fail(err, errno, "write to the server");
 	return 0;
 }

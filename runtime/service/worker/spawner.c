@@ -135,7 +135,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	struct step_link link = { sock_fd, "the server", order_names };
 
 	child_default_signals();
-	set_signals(ignored_signals, sizeof(ignored_signals) / sizeof(ignored_signals[0]), SIG_IGN);
+	set_signals(ignored_signals, COUNT_OF(ignored_signals), SIG_IGN);
 	(void)prctl(PR_SET_NAME, "cejail-spawner", 0, 0, 0); /* only what ps(1) shows */
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)

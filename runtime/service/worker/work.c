@@ -29,7 +29,7 @@ bool work_await_job(const struct work *w, int signal_fd)
 		{ .fd = w->driver.jail ? jail_waiting_fd(w->driver.jail) : -1, .events = POLLIN },
 	};
 
-	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
+	while (poll(sources, COUNT_OF(sources), -1) < 0 && errno == EINTR)
 		;
 	/*
 	 * A job that is cancelled at once is still read: it was sent before the control pipe
@@ -97,7 +97,7 @@ static const struct part {
 	SHAPE(cgroup_parent), SHAPE(upstreams), SHAPE(network_names), SHAPE(env),
 	SHAPE(workdir),       SHAPE(command),
 };
-#define PARTS             (sizeof(shape) / sizeof(shape[0]))
+#define PARTS             COUNT_OF(shape)
 #define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */
 
 int work_configure(struct work *w, struct cj_error *err)

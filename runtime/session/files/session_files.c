@@ -48,7 +48,7 @@ enum file_error session_file_error(int code)
 		{ EROFS, FILE_DENIED },         { EEXIST, FILE_EXISTS },
 		{ ENOTEMPTY, FILE_EXISTS },
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (rows[i].code == code)
 			return rows[i].error;
 	return FILE_FAILED;
@@ -282,7 +282,7 @@ static const struct {
 	{ IN_MOVED_FROM, SESSION_CHANGE_RENAME },
 	{ IN_Q_OVERFLOW, SESSION_CHANGE_OVERFLOW },
 };
-#define CHANGES   (sizeof(changes) / sizeof(changes[0]))
+#define CHANGES   COUNT_OF(changes)
 #define WATCH_END (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)
 
 int session_watch_open(const struct jail *j, const char *path, struct arena *a,

@@ -26,7 +26,7 @@ static bool find_top(const struct jail *j, const char *path, bool *out_is_top)
 	static const char *const own[] = { "/box", "/tmp" };
 	bool is_below = false;
 	*out_is_top = false;
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(own); i++) {
 		is_below |= paths_is_below(path, own[i]);
 		*out_is_top |= strcmp(path, own[i]) == 0;
 	}

@@ -42,7 +42,7 @@ static const char *const display_types[] = {
 
 static const char *known_type(const char *type)
 {
-	for (size_t i = 0; i < sizeof(display_types) / sizeof(display_types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(display_types); i++)
 		if (strcmp(type, display_types[i]) == 0)
 			return display_types[i];
 	return NULL;
@@ -123,7 +123,7 @@ static const struct {
 	{ 'X', CELL_EXCEPTION_MAX, take_exception },
 	{ 'E', END_SIZE, take_end },
 };
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS COUNT_OF(kinds)
 
 static size_t kind_of(const struct repl_reader *r)
 {

@@ -92,7 +92,7 @@ static const struct check {
 };
 /* clang-format on */
 
-#define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
+#define CHECK_COUNT COUNT_OF(checks)
 
 static const struct {
 	const char *name;
@@ -104,7 +104,7 @@ static const struct {
 	[FINDING_WEAKER] = { "weaker", 1, "\033[33m" },
 	[FINDING_MISSING] = { "missing", CLI_FAILED, "\033[1;31m" },
 };
-static_assert(sizeof(levels) / sizeof(levels[0]) == FINDING_LEVEL_COUNT, "every level has a name");
+static_assert(COUNT_OF(levels) == FINDING_LEVEL_COUNT, "every level has a name");
 
 void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
 {

@@ -99,7 +99,7 @@ void check_interpreter(struct finding *f, const void *what)
 	const char *const *names = what;
 	char path[64];
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", places[i], names[0]);
 		if (access(path, X_OK) == 0) {
 			finding_set(f, FINDING_OK, "%s", path);

@@ -205,7 +205,7 @@ static enum fixes_verdict fixes_check(const char *release, const char *version, 
 	out[0] = '\0';
 	if (!read_number(release, version, &n))
 		return FIXES_UNKNOWN;
-	for (size_t i = 0; i < sizeof(fixes) / sizeof(fixes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(fixes); i++) {
 		const struct linux_number *c = closing(&fixes[i], &n);
 		if (!c || used >= size)
 			continue;
@@ -302,7 +302,7 @@ void check_kernel(struct finding *f)
 	place_find(&place);
 	if (uname(&name) < 0)
 		memset(&name, 0, sizeof(name)); /* uname(2) fails only for a bad pointer */
-	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(features); i++) {
 		if (features[i].is_there())
 			continue;
 		finding_set(

@@ -19,8 +19,7 @@
 #include "runtime/kernel/process/privileges.h"
 #include "runtime/kernel/seccomp/call_list.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-#define DNS_PORT      53
+#define DNS_PORT 53
 
 /* Memory, time, files that are only read, and sockets that are open. */
 /* clang-format off */
@@ -123,7 +122,7 @@ static int restrict_to(struct readable *r, const uint16_t *ports, size_t count,
 
 static int load_rules(size_t count, const char *whose, struct cj_error *err)
 {
-	const struct call_list calls = { allowed, LENGTH(allowed), rules, count };
+	const struct call_list calls = { allowed, COUNT_OF(allowed), rules, count };
 	return call_list_load(&calls, whose, err);
 }
 
@@ -149,7 +148,7 @@ int origin_confine(const struct origin_set *set, struct cj_error *err)
 	}
 	if (restrict_to(&r, ports, set->count, err) < 0)
 		return -err->code;
-	return load_rules(LENGTH(rules) - OF_LOOKUPS, "the helper for upstreams", err);
+	return load_rules(COUNT_OF(rules) - OF_LOOKUPS, "the helper for upstreams", err);
 }
 
 int origin_confine_lookup(struct cj_error *err)
@@ -162,9 +161,9 @@ int origin_confine_lookup(struct cj_error *err)
 	};
 	static const uint16_t port = DNS_PORT;
 	struct readable r = { 0 };
-	for (size_t i = 0; i < LENGTH(places); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		add_place(&r, places[i]);
 	if (restrict_to(&r, &port, 1, err) < 0)
 		return -err->code;
-	return load_rules(LENGTH(rules), "a lookup for upstreams", err);
+	return load_rules(COUNT_OF(rules), "a lookup for upstreams", err);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/http_chunks.h"
 
-#include <stdbool.h>
-
 #include "runtime/base/text.h"
 
 #define DIGITS_MAX 15 /* of a chunk's size: below 2^60 */

@@ -21,7 +21,6 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/text.h"
 #include "runtime/jail/private_dir.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/process/process_tree.h"

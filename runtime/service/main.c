@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/log.h"
 #include "runtime/service/config/tokens.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/config/serve_options.h"

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -35,7 +34,6 @@
 #include "runtime/service/queue/execution.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/service/sessions/keeper_conn.h"
-#include "runtime/service/worker/worker_conn.h"
 
 #define ACCEPT_BATCH    32
 #define ACCEPT_PAUSE_MS 100   /* when no descriptors are left */

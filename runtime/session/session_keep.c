@@ -19,8 +19,6 @@
 #include <sys/mman.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/files/fd.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/prepare/jail_init.h"

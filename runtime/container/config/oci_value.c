@@ -2,7 +2,6 @@
 /* The values of which a config.json consists. */
 #include "runtime/container/config/oci_value.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/text.h"

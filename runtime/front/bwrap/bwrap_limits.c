@@ -3,10 +3,8 @@
 #include "runtime/front/bwrap/bwrap_limits.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -8,7 +8,6 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/json/json.h"
-#include "runtime/base/log.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/kernel/seccomp/policy.h"
 

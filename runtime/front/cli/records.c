@@ -4,7 +4,6 @@
  * (runtime/jail/record.h).
  */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/base/json/json.h"

@@ -2,7 +2,6 @@
 #include "runtime/front/client/http_answer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -23,7 +23,6 @@
 #include "runtime/run/report/remote_result.h"
 #include "runtime/front/client/remote_state.h"
 #include "runtime/jail/jail.h"
-#include "runtime/jail/relay.h"
 
 #define ANSWER_MAX   (768u << 20)     /* two streams of 256M in base64, and more */
 #define AWAIT_QUERY  "?wait=60s"      /* the longest wait of one request */

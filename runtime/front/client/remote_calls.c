@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/scope.h"
 #include "runtime/front/client/remote_state.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/supervise/call_line.h"

@@ -2,7 +2,6 @@
 /* What a run at a service is connected to here: its output, its input, and signals. */
 #include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

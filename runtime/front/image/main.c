@@ -18,7 +18,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
 

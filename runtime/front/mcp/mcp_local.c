@@ -3,7 +3,6 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "rootfs/files/autorun.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 

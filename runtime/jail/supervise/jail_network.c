@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/supervise/jail_network.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "netns/address/addresses.h"
-#include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 

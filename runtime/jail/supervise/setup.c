@@ -5,9 +5,7 @@
  * It is supervised as any program is, with the same limits.  When it has exited, init has killed
  * what it left (init/intake.c), and the network is changed before the program is sent in.
  */
-#include <string.h>
 
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/outcome.h"

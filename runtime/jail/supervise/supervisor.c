@@ -15,13 +15,11 @@
 #include "runtime/jail/jail.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/supervise/jail_network.h"

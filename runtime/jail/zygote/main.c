@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "runtime/base/error.h"
 #include "runtime/jail/zygote/zygote_inside.h"
 
 #define PRELOAD "LD_PRELOAD="

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/rseq.h>
 #include <sys/stat.h>

@@ -8,12 +8,9 @@
 #include "runtime/jail/zygote/zygote_inside.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "runtime/base/child.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 
 /* Storage of one request; static, so that no stack frame of a child's launcher is below it. */

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/mcp_text.h"
 
 #define FILES_MAX 1000
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "rootfs/files/types.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_text.h"
 

@@ -12,7 +12,6 @@
 #include "netns/uplink/uplink.h"
 #include "runtime/base/json/json_template.h"
 #include "runtime/base/text.h"
-#include "runtime/run/mcp/mcp_text.h"
 #include "runtime/run/options/operands.h"
 
 /* The Makefile makes an object of the file. */

@@ -2,7 +2,6 @@
 #include "runtime/run/report/result_file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -15,7 +15,6 @@
 #include "runtime/run/mcp/mcp_tool.h"
 #include "runtime/service/access/account.h"
 #include "runtime/service/config/profile_cache.h"
-#include "runtime/service/config/service_config.h"
 #include "runtime/service/sessions/sessions.h"
 
 #define JSON_TYPE "application/json"

@@ -7,11 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "profiles/profile.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/service/config/profile_cache.h"
-#include "runtime/service/config/service_config.h"
 
 #define SESSION_BODY_MAX (256u << 10) /* its settings stay in memory for as long as it lives */
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/runs and /v1/profiles. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,7 +11,6 @@
 #include "runtime/service/api/api.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/profile_cache.h"
-#include "runtime/service/config/service_config.h"
 #include "runtime/service/log/slog.h"
 #include "runtime/service/queue/execution.h"
 

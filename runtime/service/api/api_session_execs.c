@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sessions/ID/execs. */
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
-#include "runtime/base/scope.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"

@@ -2,8 +2,6 @@
 /* /v1/sessions: created, listed, renewed, ended. */
 #include "runtime/service/api/api_parts.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +12,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/service/access/account.h"
-#include "runtime/service/config/service_config.h"
 #include "runtime/service/sessions/keeper_conn.h"
 #include "runtime/service/sessions/sessions.h"
 

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/scope.h"
 #include "runtime/service/http/http_parts.h"
 #include "runtime/service/log/slog.h"
 

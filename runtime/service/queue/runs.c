@@ -3,7 +3,6 @@
 #include "runtime/service/queue/runs.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

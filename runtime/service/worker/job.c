@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -11,7 +11,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail.h"
-#include "runtime/jail/jail_state.h"
 #include "runtime/session/session_state.h"
 #include "runtime/session/session.h"
 #include "runtime/jail/supervise/start.h"

@@ -4,7 +4,6 @@
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

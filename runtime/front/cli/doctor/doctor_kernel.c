@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "runtime/base/files/libexec.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/kernel/ids/refusal.h"
 #include "runtime/kernel/process/landlock.h"

@@ -11,7 +11,6 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
-#include "runtime/base/scope.h"
 #include "runtime/kernel/ids/refusal.h"
 
 #define CGROUP_BYTES_MAX 16384

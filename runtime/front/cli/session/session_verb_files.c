@@ -15,7 +15,6 @@
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
-#include "runtime/base/scope.h"
 #include "runtime/run/report/result_file.h"
 #include "runtime/front/cli/session/session_call.h"
 

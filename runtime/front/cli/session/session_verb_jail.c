@@ -8,7 +8,6 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_request.h"

@@ -9,14 +9,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
 /* Open files: each client and its transfer, a resolver's sockets, and what begins with them. */

@@ -3,12 +3,10 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "netns/upstream/http_upstream.h"
 #include "runtime/base/json/json.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define CONFIG_NAME "the configuration"

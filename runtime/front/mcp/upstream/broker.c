@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/mcp/upstream/broker.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/log.h"
 

@@ -2,7 +2,6 @@
 #include "runtime/front/mcp/upstream/upstream.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"

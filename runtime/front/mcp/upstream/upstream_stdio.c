@@ -3,7 +3,6 @@
 #include "runtime/front/mcp/upstream/upstream.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,11 +3,9 @@
 #include "runtime/front/mcp/upstream/upstream_parts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define META_CLIENT "io.modelcontextprotocol/clientInfo"

@@ -3,8 +3,6 @@
 #include "runtime/run/mcp/calls/mcp_call.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

@@ -3,11 +3,9 @@
 #include "runtime/run/mcp/calls/mcp_reply.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/json/json.h"
-#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"

@@ -26,7 +26,6 @@
 #include "runtime/jail/record.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/service/config/tokens.h"
-#include "runtime/service/config/serve_options.h"
 #include "runtime/service/http/http.h"
 #include "runtime/service/listen.h"
 #include "runtime/service/operations/notify.h"

@@ -26,7 +26,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/kernel/process/process_tree.h"
 #include "runtime/kernel/process/process_usage_text.h"
-#include "runtime/kernel/seccomp/filter.h"
 
 #define WALK_MAX 128 /* parents above the caller; two files are read for each */
 

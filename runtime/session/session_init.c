@@ -38,9 +38,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/landlock.h"
-#include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
-#include "runtime/session/session.h"
 
 /* Can a process enter the domain?  The seccomp policy may refuse it, or landlock(7)'s limit of
  * layers.  Only a process that may end can try. */

@@ -11,7 +11,6 @@
 #include "runtime/session/session.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <yajl/yajl_gen.h>
 
-#include "runtime/base/byte_queue.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 

@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "runtime/base/child.h"

@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_store.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/empty_dir.h"
 #include "runtime/base/files/fd.h"

@@ -6,10 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_store.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

@@ -21,7 +21,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "rootfs/image/image_store.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

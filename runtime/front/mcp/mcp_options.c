@@ -12,7 +12,6 @@
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_request.h"
-#include "runtime/run/mcp/mcp_tool.h"
 #include "runtime/run/options/option_syntax.h"
 
 #define PREFIX_MAX 64

@@ -16,7 +16,6 @@
 #include "runtime/base/step.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 
 /* Asks init for its side; the message owns the descriptors. */

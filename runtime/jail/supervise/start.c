@@ -21,7 +21,6 @@
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/supervise/jail_network.h"
-#include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/calls.h"
 #include "runtime/jail/usage/usage_watch.h"

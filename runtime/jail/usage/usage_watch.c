@@ -6,7 +6,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/kernel/process/process_tree.h"
-#include "runtime/jail/usage/process_usage.h"
 
 #define PAUSE_MAX_MS      20
 #define REST_PAUSE_MAX_MS 200

@@ -14,7 +14,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/jail.h"

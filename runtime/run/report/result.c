@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/session/repl/repl_channel.h"
 

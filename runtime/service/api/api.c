@@ -17,15 +17,9 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/supervise/calls.h"
-#include "runtime/service/access/account.h"
 #include "runtime/service/api/api_parts.h"
 #include "runtime/service/config/service_config.h"
-#include "runtime/service/api/health.h"
-#include "runtime/service/operations/metrics.h"
 #include "runtime/service/log/slog.h"
-#include "runtime/service/queue/execution.h"
-#include "runtime/service/queue/zygotes.h"
-#include "runtime/service/sessions/sessions.h"
 
 static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiles/plan/plan.h"
 #include "profiles/settings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/loop.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiles/plan/plan.h"
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"

@@ -3,7 +3,6 @@
 #include "runtime/service/api/api_parts.h"
 
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -12,8 +12,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +19,6 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/unix.h"
-#include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 
 /* The descriptors of a message, in this order. */

@@ -13,7 +13,6 @@
  */
 #include "runtime/service/keeper/keeper_state.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

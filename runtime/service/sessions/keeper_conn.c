@@ -18,7 +18,6 @@
 #include "runtime/service/log/slog.h"
 #include "runtime/service/queue/run_caller.h"
 #include "runtime/service/sessions/sessions_parts.h"
-#include "runtime/service/sessions/sessions.h"
 
 #define NETWORK_TEXT_MAX 4096 /* of the list in an audit line, which is cut off then */
 

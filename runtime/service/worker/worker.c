@@ -18,7 +18,6 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
-#include "runtime/run/request/request.h"
 #include "runtime/session/session.h"
 
 struct waiting {

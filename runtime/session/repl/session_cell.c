@@ -3,7 +3,6 @@
 #include "runtime/session/repl/session_interpreter.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>

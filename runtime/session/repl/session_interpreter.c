@@ -10,9 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/jail.h"
 #include "runtime/session/session_state.h"
-#include "runtime/session/session.h"
 #include "runtime/jail/supervise/start.h"
 
 /* The whole script is in the socket before the interpreter starts, which reads it at once. */

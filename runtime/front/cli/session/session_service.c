@@ -21,7 +21,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/front/client/remote.h"
 #include "runtime/jail/record.h"
 
 #define LOG_FILE "serve.log"

@@ -9,7 +9,6 @@
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/text.h"
-#include "runtime/front/client/remote.h"
 #include "runtime/front/client/remote_request.h"
 
 #define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */

@@ -147,9 +147,7 @@ int image_record_parse(const char *name, const char *text, size_t size, struct a
 
 void image_record_write(struct json_writer *w, const struct image_record *r)
 {
-	json_open_object(w);
 	json_record_write(w, &table, r);
-	json_close_object(w);
 }
 
 #define STORE_OF_ROOT "/var/lib/cejail/images"

@@ -72,14 +72,14 @@ static uint64_t start_of(pid_t pid)
 }
 
 /* A digit and not true or false: record_complete() writes over the old text. */
-static void write_is_ready(struct json_writer *w, const struct json_key *k, const void *record)
+static JSON_WRITER(is_ready)
 {
 	const struct record *r = record;
 	(void)k;
 	json_put_u64(w, r->is_ready);
 }
 
-static void write_private_dir(struct json_writer *w, const struct json_key *k, const void *record)
+static JSON_WRITER(private_dir)
 {
 	const struct record *r = record;
 	(void)k;
@@ -101,9 +101,9 @@ static const struct json_key record_keys[] = {
 	{ "init_pid", PID, NEEDS(init_pid) },
 	{ "started_ms", U64, NEEDS(started_ms) },
 	/* a record of an older cejail has neither */
-	{ "private_dir", JSON_TAKES_STRING, .set = json_set_string, .write = write_private_dir,
+	{ "private_dir", JSON_TAKES_STRING, .set = json_set_string, .write = json_write_private_dir,
 	  AT(private_dir) },
-	{ "is_ready", JSON_TAKES_NUMBER, .set = json_set_bool, .write = write_is_ready,
+	{ "is_ready", JSON_TAKES_NUMBER, .set = json_set_bool, .write = json_write_is_ready,
 	  AT(is_ready) },
 };
 static const struct json_record record_table = {
@@ -117,9 +117,7 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 	const char *text;
 	size_t size;
 
-	json_open_object(w);
 	json_record_write(w, &record_table, r);
-	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	/* A short text that fits into a page: a file system takes all of it, or is full. */

@@ -221,6 +221,7 @@ JSON_READER(named)
 
 void json_record_write(struct json_writer *w, const struct json_record *table, const void *record)
 {
+	json_open_object(w);
 	for (size_t i = 0; i < table->count; i++) {
 		const struct json_key *k = key_at(table, i);
 		if (!k->write)
@@ -228,6 +229,7 @@ void json_record_write(struct json_writer *w, const struct json_record *table, c
 		json_put_key(w, k->name);
 		k->write(w, k, record);
 	}
+	json_close_object(w);
 }
 
 JSON_SETTER(u64)

@@ -127,7 +127,7 @@ struct json_reader json_below(const struct json_reader *in, const char *key);
 int json_reject_unknown(const char *file, const struct json_node *member, const char *key,
 			const char *near, struct cj_error *err) __attribute__((warn_unused_result));
 
-/* Each key as a member of the open object. */
+/* An object with a member for each key. */
 void json_record_write(struct json_writer *w, const struct json_record *table, const void *record);
 
 /* --- fields ------------------------------------------------------------------------ */

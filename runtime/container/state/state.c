@@ -274,9 +274,7 @@ int state_write(const struct state *s, struct cj_error *err)
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the record of '%s'", s->id);
-	json_open_object(w);
 	json_record_write(w, &record_table, &s->record);
-	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	return state_put_file(s, RECORD, text, size, err);

@@ -151,8 +151,7 @@ int api_query_parse(const char *query, unsigned allowed, struct api_query *out,
 #define NAME       "request"
 #define AT(member) .offset = offsetof(struct api_body, member)
 
-static int set_signal(const struct json_reader *in, const struct json_key *k, const char *text,
-		      void *record, struct cj_error *err)
+static JSON_SETTER(signal)
 {
 	static const struct {
 		const char *name;
@@ -164,7 +163,6 @@ static int set_signal(const struct json_reader *in, const struct json_key *k, co
 		{ "WINCH", SIGWINCH },
 	};
 	const char *name = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
-	(void)in;
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		if (strcmp(rows[i].name, name) != 0)
@@ -176,8 +174,7 @@ static int set_signal(const struct json_reader *in, const struct json_key *k, co
 	return cj_hint(err, "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH");
 }
 
-static int read_bytes(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(bytes)
 {
 	struct json_key capped = *k;
 
@@ -186,10 +183,8 @@ static int read_bytes(const struct json_reader *in, const struct json_key *k,
 			 : json_read_blob(in, &capped, node, record, err);
 }
 
-static int keep_node(const struct json_reader *in, const struct json_key *k,
-		     const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(node)
 {
-	(void)in, (void)err;
 	*(const struct json_node **)json_field(k, record) = node;
 	return 0;
 }
@@ -199,11 +194,11 @@ static const struct json_key lease_keys[] = {
 	  .set = json_set_duration, AT(lease_ms) },
 };
 static const struct json_key signal_keys[] = {
-	{ "signal", JSON_TAKES_STRING, .is_required = true, .set = set_signal, AT(signo) },
+	{ "signal", JSON_TAKES_STRING, .is_required = true, .set = json_set_signal, AT(signo) },
 };
 static const struct json_key stdin_keys[] = {
-	{ "text", JSON_TAKES_STRING, .read = read_bytes, AT(text) },
-	{ "base64", JSON_TAKES_STRING, .read = read_bytes, AT(base64), .detail = "base64" },
+	{ "text", JSON_TAKES_STRING, .read = json_read_bytes, AT(text) },
+	{ "base64", JSON_TAKES_STRING, .read = json_read_bytes, AT(base64), .detail = "base64" },
 	{ "eof", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_end) },
 };
 static const struct json_key change_keys[] = {
@@ -211,8 +206,8 @@ static const struct json_key change_keys[] = {
 	{ "rename", JSON_TAKES_STRING, .set = json_set_string, AT(to) },
 };
 static const struct json_key answer_keys[] = {
-	{ "result", .read = keep_node, AT(result) },
-	{ "error", JSON_TAKES_OBJECT, .read = keep_node, AT(error) },
+	{ "result", .read = json_read_node, AT(result) },
+	{ "error", JSON_TAKES_OBJECT, .read = json_read_node, AT(error) },
 };
 static const struct json_record records[] = {
 	[API_BODY_LEASE] = JSON_RECORD(lease_keys, NAME),

@@ -36,7 +36,6 @@ static JSON_SETTER(bytes) /* size_t */
 	uint64_t bytes;
 	int rc = parse_size_within(text, k->min, k->max, &bytes, err);
 
-	(void)in;
 	if (rc == 0)
 		*(size_t *)json_field(k, record) = (size_t)bytes;
 	return rc;
@@ -47,7 +46,6 @@ static JSON_SETTER(path)
 {
 	size_t size = strlen(text);
 
-	(void)in;
 	if (text[0] != '/')
 		return cj_reject(err, "'%s' is not an absolute path", text);
 	if (size > k->max)
@@ -61,7 +59,6 @@ static JSON_SETTER(group)
 {
 	size_t size = strcspn(text, ":/, \t\n");
 
-	(void)in;
 	if (size == 0 || text[size] != '\0' || size > k->max)
 		return cj_reject(err, "'%s' is not a group's name", text);
 	*(const char **)json_field(k, record) = text;
@@ -81,7 +78,6 @@ static JSON_SETTER(word)
 {
 	const struct words *words = k->detail;
 
-	(void)in;
 	for (size_t i = 0; words->rows[i].text; i++) {
 		if (strcmp(words->rows[i].text, text) != 0)
 			continue;
@@ -145,7 +141,6 @@ static JSON_SETTER(tcp)
 	socklen_t size;
 	int rc = tcp_address_parse(text, &address, &size, err);
 
-	(void)in;
 	if (rc == 0)
 		*(const char **)json_field(k, record) = text;
 	return rc;
@@ -153,7 +148,6 @@ static JSON_SETTER(tcp)
 
 static JSON_SETTER(profile)
 {
-	(void)in;
 	if (!is_name(text))
 		return cj_reject(err, NOT_A_PROFILE, text);
 	*(const char **)json_field(k, record) = text;
@@ -204,18 +198,14 @@ static JSON_SETTER(ceiling)
 	uint64_t value = CEILING_NONE;
 	int rc = strcmp(text, UNLIMITED) == 0 ? 0 : ceiling->parse(text, &value, err);
 
-	(void)in;
 	if (rc == 0)
 		*(uint64_t *)json_field(k, record) = value;
 	return rc;
 }
 
-static int read_table(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err);
-static int read_pools(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err);
-static int read_callers(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err);
+static JSON_READER(table);
+static JSON_READER(pools);
+static JSON_READER(callers);
 
 /* So clang-format fills the lines of a row. */
 #define KEY(...)                                                                                   \
@@ -237,7 +227,7 @@ static int read_callers(const struct json_reader *in, const struct json_key *k,
 #define PROFILES                                                                                   \
 	TEXT(profiles), .is_list = true, .replaces = true, .if_empty = "leave it out to allow all"
 #define OBJECT(how) JSON_TAKES_OBJECT, .read = (how)
-#define TABLE(name) OBJECT(read_table), .detail = &service_tables[name]
+#define TABLE(name) OBJECT(json_read_table), .detail = &service_tables[name]
 
 enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT, TABLE_MCP };
 
@@ -276,7 +266,7 @@ static const struct service_key file_keys[] = {
 	  .standard = "64M",
 	  .help = "maximum size of its standard input, and of that streamed to an exec" },
 
-	{ KEY("pool", OBJECT(read_pools)), .value = "PROFILE: {...}",
+	{ KEY("pool", OBJECT(json_read_pools)), .value = "PROFILE: {...}",
 	  .standard = "python: 1 jail, 2 interpreters",
 	  .help = "workers prepared ahead, by profile; replaces the whole default" },
 	{ KEY("sessions", COUNT(0, SESSIONS_MAX), AT(sessions)), .value = "N", .standard = "64",
@@ -297,7 +287,7 @@ static const struct service_key file_keys[] = {
 	  .standard = "10m", .help = "age at which a zygote is replaced" },
 	{ KEY("zygote_children", COUNT(1, CHILDREN_MAX), AT(zygote_children)), .value = "N",
 	  .standard = "1000", .help = "number of jails after which a zygote is replaced" },
-	{ KEY("callers", OBJECT(read_callers)), .value = "NAME: {...}",
+	{ KEY("callers", OBJECT(json_read_callers)), .value = "NAME: {...}",
 	  .standard = "(the built-in rights)",
 	  .help = "per-caller permissions: \"default\", \"uid:N\", \"token:NAME\"" },
 	{ KEY("audit", TABLE(TABLE_AUDIT), AT(audit)), .value = "{...}", .standard = "(none)",
@@ -438,15 +428,13 @@ static int read_object(const struct json_reader *in, const struct json_node *nod
 	return json_record_read(in, node, &record, base, err);
 }
 
-static int read_table(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(table)
 {
 	const struct json_reader below = json_below(in, k->name);
 	return read_object(&below, node, k->detail, json_field(k, record), err);
 }
 
-static int read_pools(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(pools)
 {
 	struct service_config *c = record;
 	const struct json_reader pools = json_below(in, k->name);
@@ -498,8 +486,7 @@ static int read_caller(const struct json_reader *in, const struct json_node *nod
 	return rc;
 }
 
-static int read_callers(const struct json_reader *in, const struct json_key *k,
-			const struct json_node *node, void *record, struct cj_error *err)
+static JSON_READER(callers)
 {
 	struct callers *c = &((struct service_config *)record)->callers;
 	const struct json_reader below = json_below(in, k->name);

@@ -185,8 +185,7 @@ int keeper_receive(int sock_fd, struct keeper_request *out, struct cj_error *err
 }
 
 /* The names of session_ends[], from the first one that a keeper reports. */
-static int set_reason(const struct json_reader *in, const struct json_key *k, const char *text,
-		      void *record, struct cj_error *err)
+static JSON_SETTER(reason)
 {
 	enum session_end *out = (enum session_end *)((char *)record + k->offset);
 
@@ -196,16 +195,21 @@ static int set_reason(const struct json_reader *in, const struct json_key *k, co
 		*out = (enum session_end)i;
 		return 0;
 	}
-	(void)in;
 	return cj_reject(err, "'%s' is no end of a session", text);
 }
 
-static void write_reason(struct json_writer *w, const struct json_key *k, const void *record)
+static JSON_WRITER(reason)
 {
 	const enum session_end *reason = (const void *)((const char *)record + k->offset);
 
 	json_put_string(w, session_ends[*reason].name);
 }
+
+static const char *const line_types[] = {
+	[KEEPER_LINE_NONE] = "",         [KEEPER_LINE_LIVES] = "session",
+	[KEEPER_LINE_STATUS] = "status", [KEEPER_LINE_NETWORK] = "network",
+	[KEEPER_LINE_ENDED] = "ended",
+};
 
 #define NEEDED(type) JSON_TAKES_##type, .is_required = true
 #define AT(member)   .offset = offsetof(struct keeper_line, member)
@@ -215,13 +219,9 @@ static void write_reason(struct json_writer *w, const struct json_key *k, const 
 	NEEDED(STRING), .set = json_set_chars_cut, .write = json_write_chars, AT(member),          \
 			.max = sizeof(((struct keeper_line *)0)->member) - 1
 
-static int skip_type(const struct json_reader *in, const struct json_key *k, const char *text,
-		     void *record, struct cj_error *err)
-{
-	(void)in, (void)k, (void)text, (void)record, (void)err; /* it has chosen the record */
-	return 0;
-}
-#define TYPE "type", NEEDED(STRING), .set = skip_type
+#define TYPE                                                                                       \
+	"type", NEEDED(STRING), .set = json_set_name, .write = json_write_name, AT(type),          \
+				.detail = line_types, .max = COUNT_OF(line_types)
 
 static const struct json_key lives_keys[] = {
 	{ TYPE },
@@ -243,30 +243,25 @@ static const struct json_key network_keys[] = {
 };
 static const struct json_key ended_keys[] = {
 	{ TYPE },
-	{ "reason", NEEDED(STRING), .set = set_reason, .write = write_reason, AT(reason) },
+	{ "reason", NEEDED(STRING), .set = json_set_reason, .write = json_write_reason,
+	  AT(reason) },
 	{ "stage", CUT(stage) },
 	{ "message", CUT(message) },
 	{ "is_callers_own", FLAG, AT(is_callers_own) },
 };
 
-static const struct line_kind {
-	const char *type;
-	struct json_record record;
-} line_kinds[] = {
-	[KEEPER_LINE_LIVES] = { "session", JSON_RECORD(lives_keys, "the line") },
-	[KEEPER_LINE_STATUS] = { "status", JSON_RECORD(status_keys, "the line") },
-	[KEEPER_LINE_NETWORK] = { "network", JSON_RECORD(network_keys, "the line") },
-	[KEEPER_LINE_ENDED] = { "ended", JSON_RECORD(ended_keys, "the line") },
+static const struct json_record line_records[] = {
+	[KEEPER_LINE_LIVES] = JSON_RECORD(lives_keys, "the line"),
+	[KEEPER_LINE_STATUS] = JSON_RECORD(status_keys, "the line"),
+	[KEEPER_LINE_NETWORK] = JSON_RECORD(network_keys, "the line"),
+	[KEEPER_LINE_ENDED] = JSON_RECORD(ended_keys, "the line"),
 };
 
 int keeper_line_send(int sock_fd, const struct keeper_line *line, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	json_open_object(w);
-	json_member_text(w, "type", line_kinds[line->type].type);
-	json_record_write(w, &line_kinds[line->type].record, line);
-	json_close_object(w);
+	json_record_write(w, &line_records[line->type], line);
 	return job_send_line(sock_fd, w, err);
 }
 
@@ -274,8 +269,8 @@ static enum keeper_line_type type_of(const struct json_node *root)
 {
 	const char *type = json_get_text(root, "type");
 
-	for (size_t i = KEEPER_LINE_NONE + 1; type && i < COUNT_OF(line_kinds); i++)
-		if (strcmp(type, line_kinds[i].type) == 0)
+	for (size_t i = KEEPER_LINE_NONE + 1; type && i < COUNT_OF(line_types); i++)
+		if (strcmp(type, line_types[i]) == 0)
 			return (enum keeper_line_type)i;
 	return KEEPER_LINE_NONE;
 }
@@ -323,7 +318,7 @@ void keeper_line_read(const char *text, size_t size, struct keeper_line *out)
 		return;
 	line.type = type_of(root);
 	if (line.type != KEEPER_LINE_NONE &&
-	    json_record_read(&in, root, &line_kinds[line.type].record, &line, &ignored) == 0)
+	    json_record_read(&in, root, &line_records[line.type], &line, &ignored) == 0)
 		*out = line;
 }
 
@@ -355,9 +350,7 @@ int file_job_write(const struct file_job *job, char **out, size_t *out_size, str
 	const char *text = NULL;
 	size_t size = 0;
 
-	json_open_object(w);
 	json_record_write(w, &job_record, job);
-	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return cj_wrap(err, "write a file job");
 	*out = strndup(text, size);

@@ -127,9 +127,7 @@ int job_write(const struct job *job, struct cj_error *err)
 	char newline[] = "\n";
 	size_t size = 0;
 
-	json_open_object(w);
 	json_record_write(w, &job_record, job);
-	json_close_object(w);
 	if (json_writer_take(w, &header, &size, err) < 0)
 		return cj_wrap(err, "write a job");
 	const struct iovec parts[] = {
@@ -226,9 +224,7 @@ int job_receive(int sock_fd, int *out_calls_fd, struct cj_error *err)
 
 void summary_write(struct json_writer *w, const struct summary *s)
 {
-	json_open_object(w);
 	json_record_write(w, &summary_record, s);
-	json_close_object(w);
 }
 
 int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err)

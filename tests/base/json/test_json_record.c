@@ -211,9 +211,7 @@ static void a_record_is_written_as_it_is_read(void **state)
 	size_t size = 0;
 	(void)state;
 
-	json_open_object(w);
 	json_record_write(w, &record, &t);
-	json_close_object(w);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_string_equal(text,
 			    "{\"count\":2,\"code\":null,\"size\":null,\"on\":false,\"title\":\"t\","

@@ -54,7 +54,7 @@
 #include <assert.h>
 
 #include "netns/address/names.h"
-#include "netns/firewall/loader.h"
+#include "netns/loader/loader.h"
 #include "netns/network.h"
 #include "netns/relay/client_name.h"
 #include "netns/relay/name_proxy.h"

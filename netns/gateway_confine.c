@@ -121,8 +121,8 @@ const struct call_list gateway_dialer_calls = {
 /* clang-format off */
 static const unsigned loader_allowed[] = {
 	SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_getsockname, SYS_close, SYS_ppoll, SYS_munmap,
-	SYS_mremap, SYS_madvise, SYS_brk, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,
-	SYS_exit_group,
+	SYS_mremap, SYS_madvise, SYS_brk, SYS_clock_nanosleep, SYS_rt_sigreturn,
+	SYS_restart_syscall, SYS_exit, SYS_exit_group,
 #ifdef SYS_poll
 	SYS_poll,
 #endif

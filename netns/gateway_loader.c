@@ -15,8 +15,8 @@
 /* What it keeps from one message to the next. */
 struct loader_process {
 	struct step_link link;
-	int nft_fds[LOADER_TABLES];
-	size_t sockets;
+	int fds[LOADER_KEPT];
+	size_t count;
 	char *lists; /* of the next order */
 	size_t list_bytes;
 };
@@ -55,21 +55,21 @@ static int place_lists(const struct loader_process *p, struct loader_order *o, s
 
 static int take_sockets(struct loader_process *p, struct step_msg *msg, struct cj_error *err)
 {
-	if (p->sockets > 0 || msg->nfds == 0 || msg->nfds > LOADER_TABLES)
+	if (p->count > 0 || (msg->nfds != 1 && msg->nfds != LOADER_KEPT))
 		return cj_fail(err, EPROTO, "take %zu sockets", msg->nfds);
-	for (; p->sockets < msg->nfds; p->sockets++)
-		p->nft_fds[p->sockets] = take_fd(&msg->fds[p->sockets]);
+	for (; p->count < msg->nfds; p->count++)
+		p->fds[p->count] = take_fd(&msg->fds[p->count]);
 	return 0;
 }
 
 static int join(const struct loader_process *p, struct cj_error *err)
 {
-	auto_fd int netns_fd = p->sockets > 0 ? uplink_join_owner(p->nft_fds[0], err) : -1;
+	auto_fd int netns_fd = p->count > 0 ? uplink_join_owner(p->fds[0], err) : -1;
 	const struct gateway_rights rights = { .calls = &gateway_loader_calls,
 					       .whose = "the loader",
 					       .has_joined = netns_fd >= 0,
 					       .kept = UINT64_C(1) << CAP_NET_ADMIN };
-	if (p->sockets > 0 && netns_fd < 0 && err->code != EINVAL) /* setns(2): it is our own */
+	if (p->count > 0 && netns_fd < 0 && err->code != EINVAL) /* setns(2): it is our own */
 		return -err->code;
 	return gateway_give_up(p->link.sock_fd, &rights, err);
 }
@@ -79,9 +79,9 @@ static int carry_out_each(const struct loader_process *p, enum loader_step step,
 			  const struct loader_order *o, struct loader_answer *out,
 			  struct cj_error *err)
 {
-	int rc = p->sockets > 0 ? 0 : cj_fail(err, EPROTO, "carry out an order without a socket");
-	for (size_t i = p->sockets; i-- > 0 && rc == 0;) {
-		const int nft_fd = p->nft_fds[i];
+	int rc = p->count > 0 ? 0 : cj_fail(err, EPROTO, "carry out an order without a socket");
+	for (size_t i = p->count == 1 ? 1 : LOADER_TABLES; i-- > 0 && rc == 0;) {
+		const int nft_fd = p->fds[i];
 		if (step == LOADER_OPEN_NAMES)
 			rc = firewall_open_names(nft_fd, o->spec.named, o->spec.nnamed, err);
 		else if (step == LOADER_CLOSE_HOST)
@@ -92,14 +92,87 @@ static int carry_out_each(const struct loader_process *p, enum loader_step step,
 	return rc;
 }
 
+/* The descriptor of an order: its own, or a socket that is kept.  -1: there is none. */
+static int descriptor_of(const struct loader_process *p, const struct step_msg *msg,
+			 const struct loader_order *o)
+{
+	size_t kept = LOADER_OF_JAIL;
+	switch (msg->step) {
+	case LOADER_HOST:
+	case LOADER_CONTAINER:
+	case LOADER_PLUG:
+	case LOADER_LINKS:
+		return msg->nfds == 1 ? msg->fds[0] : -1;
+	case LOADER_GATEWAY:
+		kept = LOADER_OF_GATEWAY;
+		break;
+	case LOADER_REPLACE:
+		kept = o->on;
+		break;
+	case LOADER_TAP:
+	case LOADER_LOOK:
+	case LOADER_UNPLUG:
+		kept = LOADER_GATEWAY_ROUTE;
+		break;
+	default:
+		break;
+	}
+	return msg->nfds == 0 && kept < p->count ? p->fds[kept] : -1;
+}
+
+static int carry_out_link(const struct loader_process *p, enum loader_step step, int fd,
+			  const struct loader_order *o, struct loader_answer *out,
+			  struct cj_error *err)
+{
+	const int gateway_fd = p->fds[LOADER_GATEWAY_ROUTE];
+	if (p->count != LOADER_KEPT)
+		return cj_fail(err, EPROTO, "carry out an order without sockets");
+	switch (step) {
+	case LOADER_LINKS:
+		return links_join(gateway_fd, p->fds[LOADER_JAIL_ROUTE], fd, &o->links, err);
+	case LOADER_PLUG:
+		return links_plug_host(fd, gateway_fd, &o->plug, err);
+	case LOADER_TAP:
+		return links_configure_tap(gateway_fd, &o->tap, err);
+	case LOADER_LOOK:
+		out->state = links_look(gateway_fd, LINK_UPLINK);
+		return 0;
+	case LOADER_UNPLUG:
+		links_remove(gateway_fd, LINK_UPLINK);
+		return 0;
+	default:
+		return cj_fail(err, EPROTO, "obey step %u of the supervisor", step);
+	}
+}
+
+static int carry_out_one(const struct loader_process *p, struct step_msg *msg,
+			 const struct loader_order *o, struct loader_answer *out,
+			 struct cj_error *err)
+{
+	const int fd = descriptor_of(p, msg, o);
+	if (fd < 0)
+		return cj_fail(err, EPROTO, "carry out an order without a socket");
+	switch (msg->step) {
+	case LOADER_JAIL:
+		return firewall_apply_jail(fd, &o->spec, err);
+	case LOADER_GATEWAY:
+		return firewall_apply_gateway(fd, &o->spec, err);
+	case LOADER_HOST:
+		return firewall_apply_host(fd, &o->host, err);
+	case LOADER_CONTAINER:
+		return firewall_apply_container(fd, &o->container, out->table, err);
+	case LOADER_REPLACE:
+		return firewall_replace(fd, &o->from, &o->spec, err);
+	case LOADER_UNREACHABLE:
+		return firewall_unreachable(fd, o->family, err);
+	default:
+		return carry_out_link(p, msg->step, fd, o, out, err);
+	}
+}
+
 static int carry_out(struct loader_process *p, struct step_msg *msg, const struct loader_order *o,
 		     struct loader_answer *out, struct cj_error *err)
 {
-	const enum loader_table on = msg->step == LOADER_GATEWAY   ? LOADER_OF_GATEWAY
-				     : msg->step == LOADER_REPLACE ? o->on
-								   : LOADER_OF_JAIL;
-	const bool is_own = msg->step == LOADER_HOST || msg->step == LOADER_CONTAINER;
-	const int nft_fd = is_own ? msg->fds[0] : on < p->sockets ? p->nft_fds[on] : -1;
 	switch (msg->step) {
 	case LOADER_SOCKETS:
 		return take_sockets(p, msg, err);
@@ -110,25 +183,7 @@ static int carry_out(struct loader_process *p, struct step_msg *msg, const struc
 	case LOADER_COUNT:
 		return carry_out_each(p, msg->step, o, out, err);
 	default:
-		break;
-	}
-	if (nft_fd < 0 || msg->nfds != is_own)
-		return cj_fail(err, EPROTO, "carry out an order without a socket");
-	switch (msg->step) {
-	case LOADER_JAIL:
-		return firewall_apply_jail(nft_fd, &o->spec, err);
-	case LOADER_GATEWAY:
-		return firewall_apply_gateway(nft_fd, &o->spec, err);
-	case LOADER_HOST:
-		return firewall_apply_host(nft_fd, &o->host, err);
-	case LOADER_CONTAINER:
-		return firewall_apply_container(nft_fd, &o->container, out->table, err);
-	case LOADER_REPLACE:
-		return firewall_replace(nft_fd, &o->from, &o->spec, err);
-	case LOADER_UNREACHABLE:
-		return firewall_unreachable(nft_fd, o->family, err);
-	default:
-		return cj_fail(err, EPROTO, "obey step %u of the supervisor", msg->step);
+		return carry_out_one(p, msg, o, out, err);
 	}
 }
 
@@ -144,6 +199,7 @@ static bool is_order_valid(const struct loader_order *o)
 	       is_text(o->host.table, sizeof(o->host.table)) &&
 	       is_text(o->host.link, sizeof(o->host.link)) &&
 	       is_text(o->host.every_link, sizeof(o->host.every_link)) &&
+	       is_text(o->plug.name, sizeof(o->plug.name)) && o->on < LOADER_TABLES &&
 	       o->container.nname_servers <= FIREWALL_NAME_SERVERS_MAX;
 }
 
@@ -201,7 +257,7 @@ int gateway_fork_loader(int link_fd, struct cj_error *err)
 		_exit(0);
 	}
 	if (pid < 0)
-		return cj_fail(err, errno, "create the loader of rules");
+		return cj_fail(err, errno, "create the loader");
 	if (step_tell(&link, LOADER_STARTED, &pid, sizeof(pid), NULL, 0, err) < 0)
 		return -err->code;
 	cj_close(&pidfd); /* it is the supervisor's to end */

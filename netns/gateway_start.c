@@ -70,7 +70,7 @@ static int pair_gateway(struct step_link *out, int *out_theirs, struct cj_error 
 
 static int pair_loader(struct loader *out, int *out_theirs, struct cj_error *err)
 {
-	return pair("the loader of rules", loader_step_names, &out->link, out_theirs, err);
+	return pair("the loader", loader_step_names, &out->link, out_theirs, err);
 }
 
 int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway *out,

@@ -2,11 +2,13 @@
 #include "netns/network.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "netns/address/addresses.h"
@@ -14,7 +16,6 @@
 #include "netns/network_parts.h"
 #include "netns/relay/forward.h"
 #include "netns/relay/tcp_pool.h"
-#include "netns/rtnetlink/links.h"
 #include "netns/upstream/http_upstream.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -196,18 +197,21 @@ enum network_state network_state(const struct network *n, const char **out_why)
  * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 
+static_assert(SLOT_JAIL_RULES + LOADER_OF_GATEWAY == SLOT_GATEWAY_RULES &&
+		  SLOT_JAIL_RULES + LOADER_JAIL_ROUTE == SLOT_JAIL_ROUTE &&
+		  SLOT_JAIL_RULES + LOADER_GATEWAY_ROUTE == SLOT_GATEWAY_ROUTE,
+	      "the loader's sockets, in its order");
+
 static int load_rules(struct network *n, struct cj_error *err)
 {
 	const struct firewall_spec jail = network_firewall(n, LOADER_OF_JAIL, &n->rules),
 				   gateway = network_firewall(n, LOADER_OF_GATEWAY, &n->rules);
-	const int tables[LOADER_TABLES] = {
-		[LOADER_OF_JAIL] = n->handles.fds[SLOT_JAIL_RULES],
-		[LOADER_OF_GATEWAY] = n->handles.fds[SLOT_GATEWAY_RULES],
-	};
 	if (n->names)
 		n->names->has_ipv6 = n->handles.has_ipv6;
-	if (loader_give_sockets(&n->loader, tables, LOADER_TABLES, err) < 0)
+	if (loader_give_sockets(&n->loader, &n->handles.fds[SLOT_JAIL_RULES], LOADER_KEPT, err) < 0)
 		return cj_wrap(err, "load rules");
+	cj_close(&n->handles.fds[SLOT_JAIL_RULES]); /* the others tell which namespaces they are */
+	cj_close(&n->handles.fds[SLOT_GATEWAY_RULES]);
 	if (loader_apply_jail(&n->loader, &jail, err) < 0)
 		return cj_wrap(err, "the jail's rules");
 	if (loader_apply_gateway(&n->loader, &gateway, err) < 0)
@@ -221,8 +225,10 @@ static int join_links(struct network *n, struct cj_error *err)
 		.addresses = addresses_make(n->handles.has_ipv6),
 		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
 	};
-	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
-			  &spec, err);
+	auto_fd int netns_fd = ioctl(n->handles.fds[SLOT_JAIL_ROUTE], SIOCGSKNS);
+	if (netns_fd < 0)
+		return cj_fail(err, errno, "open the jail's network namespace");
+	return loader_join_links(&n->loader, netns_fd, &spec, err);
 }
 
 static int start_uplink(struct network *n, struct cj_error *err)

@@ -92,16 +92,16 @@ bool network_has_dns(const struct network_spec *spec);
 
 /* Sockets that init and the gateway's process hand out, and its own; one that is not used is -1. */
 enum network_slot {
-	SLOT_GATEWAY_ROUTE,
+	SLOT_JAIL_RULES, /* of the loader, in its order: this and three more */
 	SLOT_GATEWAY_RULES,
+	SLOT_JAIL_ROUTE,
+	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_LOG,
 	SLOT_DNS_UDP,
 	SLOT_DNS_TCP,
 	SLOT_PROXY4, /* listeners for connections whose names are checked */
 	SLOT_PROXY6,
 	SLOT_DIALER, /* a pidfd */
-	SLOT_JAIL_ROUTE,
-	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
 	SLOT_JAIL,      /* tells which namespace is the jail's; init opens it and these: */
 	SLOT_LISTENERS, /* one for each port, then one for each upstream */

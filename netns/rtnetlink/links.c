@@ -134,11 +134,11 @@ static int await_up(int route_fd, const struct rtmsg_link *link, uint8_t opersta
 	return 0;
 }
 
-static int join_gateway(int gateway_fd, int jail_ns_fd, const struct links_spec *spec,
+static int join_gateway(int gateway_fd, int jail_netns_fd, const struct links_spec *spec,
 			struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
-	rtmsg_veth(&b, &gateway_end, &jail_end, jail_ns_fd, spec->mtu);
+	rtmsg_veth(&b, &gateway_end, &jail_end, jail_netns_fd, spec->mtu);
 	rtmsg_up(&b, &lo, 0);
 	configure(&b, &gateway_end, ROUTER);
 	rtmsg_up(&b, &gateway_end, 0);
@@ -169,13 +169,10 @@ static int join_jail(int jail_fd, const struct links_spec *spec, struct rtbatch_
 	return rtbatch_send(jail_fd, &b, out_link, err);
 }
 
-int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struct cj_error *err)
+int links_join(int gateway_fd, int jail_fd, int jail_netns_fd, const struct links_spec *spec,
+	       struct cj_error *err)
 {
-	auto_fd int jail_ns_fd = open_netns_of(jail_fd, err);
-	if (jail_ns_fd < 0)
-		return jail_ns_fd;
-
-	int rc = join_gateway(gateway_fd, jail_ns_fd, spec, err);
+	int rc = join_gateway(gateway_fd, jail_netns_fd, spec, err);
 	if (rc < 0)
 		return hint_veth(err);
 	struct rtbatch_link jail = { 0 };
@@ -292,20 +289,14 @@ void links_remove(int route_fd, const char *name)
 	(void)rtbatch_send(route_fd, &b, NULL, &ignored);
 }
 
-bool links_has_carrier(int route_fd, const char *name)
+struct links_state links_look(int route_fd, const char *name)
 {
 	const struct rtmsg_link link = { .name = name };
 	struct rtbatch_link seen = { 0 };
 	struct cj_error ignored;
-	return look_at(route_fd, &link, &seen, &ignored) == 0 && seen.has_carrier;
-}
-
-bool links_is_served(int route_fd, const char *name)
-{
-	const struct rtmsg_link link = { .name = name };
-	struct rtbatch_link seen = { 0 };
-	struct cj_error ignored;
-	return look_at(route_fd, &link, &seen, &ignored) == 0 && seen.has_carrier && seen.has_sent;
+	if (look_at(route_fd, &link, &seen, &ignored) < 0)
+		return (struct links_state){ 0 };
+	return (struct links_state){ seen.has_carrier, seen.has_carrier && seen.has_sent };
 }
 
 static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)
@@ -335,18 +326,6 @@ int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struc
 	add_router(&b, &tap, &spec->router4);
 	add_router(&b, &tap, &spec->router6);
 	return rtbatch_send(gateway_fd, &b, NULL, err);
-}
-
-int links_raise_loopback(struct cj_error *err)
-{
-	auto_fd int sock_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (sock_fd < 0)
-		return cj_fail(err, errno, "open a socket to set 'lo'");
-
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	if (ioctl(sock_fd, SIOCSIFFLAGS, &request) < 0)
-		return cj_fail(err, errno, "bring up 'lo'");
-	return 0;
 }
 
 /* --- moving a link: the kernel removes its addresses, so they are listed before, and given again

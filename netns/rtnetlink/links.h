@@ -14,7 +14,8 @@
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"
 
-#define LINK_MTU_MAX 65520
+#define LINK_MTU_MAX  65520
+#define LINK_NAME_MAX 16 /* IFNAMSIZ */
 
 /* The veth pair between a jail and its gateway. */
 struct links_spec {
@@ -29,11 +30,13 @@ struct links_spec {
  * duplicate detection; forwarding and a strict reverse path on the gateway's end; `lo` up in the
  * gateway.  When it returns, both ends carry packets, so the jail's first packet is not lost
  * (RTM_GETLINK of both ends makes the kernel's link watch catch up).
+ * jail_netns_fd: the namespace of jail_fd; it stays the caller's.
  * Must not: be called before the rules are loaded on both sides.
  * Fails:    EOPNOTSUPP without veth (hint).  A part may stay: it ends with the namespaces.
  * Follows:  rtnetlink(7), veth(4), linux/if_link.h IFLA_INET_CONF, IFLA_INET6_ADDR_GEN_MODE.
  */
-int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struct cj_error *err);
+int links_join(int gateway_fd, int jail_fd, int jail_netns_fd, const struct links_spec *spec,
+	       struct cj_error *err);
 
 /*
  * links_plug_host - make the veth pair `name` (in the caller's namespace) <-> LINK_UPLINK (in the
@@ -45,7 +48,7 @@ int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struc
  * another number); EPERM without CAP_NET_ADMIN.
  */
 struct links_host_spec {
-	const char *name;
+	char name[LINK_NAME_MAX];
 	struct ip ip4, ip6; /* of the gateway's end; ip6 null: no IPv6 */
 	unsigned mtu;
 };
@@ -55,15 +58,16 @@ int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *s
 /* Removes a link at once, not with its namespace, which ends asynchronously.  Best effort. */
 void links_remove(int route_fd, const char *name);
 
-/*
- * Whether a link is connected at its other end; of a tap device, whether a program is attached.
- * False also when there is no such link.
- * Not IFF_RUNNING: a link that is down does not have it, and it lags up to a second behind.
- */
-bool links_has_carrier(int route_fd, const char *name);
+struct links_state {
+	/* It is connected at its other end; of a tap device: a program is attached.  Not
+	 * IFF_RUNNING: a link that is down does not have it, and it lags up to a second behind. */
+	bool has_carrier;
+	/* Of a tap device that is up: the attached program reads what the kernel sends there. */
+	bool is_served;
+};
 
-/* Of a tap device that is up: whether the attached program reads what the kernel sends there. */
-bool links_is_served(int route_fd, const char *name);
+/* Neither, also when there is no such link. */
+struct links_state links_look(int route_fd, const char *name);
 
 /*
  * links_configure_tap - addresses, default routes, up.  Null addresses: not that family.

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 
 #include "netns/address/addresses.h"
-#include "netns/rtnetlink/links.h"
+#include "netns/loader/loader.h"
 #include "netns/uplink/uplink_helper.h"
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/clock.h"
@@ -158,7 +158,7 @@ static int configure_tap(struct uplink *u, struct cj_error *err)
 	loopback.ifr_flags = IFF_UP;
 	if (ioctl(u->spec.gateway_fd, SIOCSIFFLAGS, &loopback) < 0)
 		return cj_fail(err, errno, "bring up 'lo' of the gateway");
-	return links_configure_tap(u->spec.gateway_fd, &tap, err);
+	return loader_configure_tap(u->spec.loader, &tap, err);
 }
 
 /*
@@ -168,19 +168,25 @@ static int configure_tap(struct uplink *u, struct cj_error *err)
  */
 static enum look plug_helper(struct uplink *u)
 {
-	struct cj_error err;
-	if (!u->is_configured && !links_has_carrier(u->spec.gateway_fd, LINK_UPLINK))
+	struct cj_error err = { 0 };
+	struct links_state seen = { 0 };
+	int rc = loader_look(u->spec.loader, &seen, &err);
+	if (rc == 0 && !u->is_configured && !seen.has_carrier)
 		return wait_for(u, "made no link");
-	if (!u->is_configured && configure_tap(u, &err) < 0) {
+	if (rc == 0 && !u->is_configured) {
+		rc = configure_tap(u, &err);
+		seen.is_served = false;
+	}
+	if (rc < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
 		return LOOK_LOST;
 	}
-	return links_is_served(u->spec.gateway_fd, LINK_UPLINK) ? LOOK_READY
-								: wait_for(u, "read no packet");
+	return seen.is_served ? LOOK_READY : wait_for(u, "read no packet");
 }
 
 int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 {
+	struct cj_error ignored;
 	while (u->kind != UPLINK_NONE && !u->is_plugged) {
 		enum look look = plug_helper(u);
 		u->is_plugged = look == LOOK_READY;
@@ -190,7 +196,7 @@ int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 		 * already. */
 		uplink_keeper_stop(&u->keeper);
 		if (u->is_configured)
-			links_remove(u->spec.gateway_fd, LINK_UPLINK);
+			(void)loader_unplug(u->spec.loader, &ignored); /* with its namespace */
 		u->is_configured = false;
 		if (start_from(u, u->kind + 1, err) < 0)
 			return -err->code;

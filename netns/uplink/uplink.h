@@ -3,7 +3,7 @@
  * uplink - the gateway's connection to the Internet, by the best way this host allows.
  *
  *	host         CAP_NET_ADMIN over the caller's network namespace and IP forwarding on: a
- *	             routed veth pair and source NAT (links_plug_host, firewall_apply_host)
+ *	             routed veth pair and source NAT (loader_plug_host, loader_apply_host)
  *	pasta        an ordinary user's: a tap device in the gateway, sockets outside
  *	slirp4netns  the same, older
  *	none         no packet leaves the jail
@@ -36,13 +36,14 @@ extern const char *const uplink_names[UPLINK_COUNT]; /* "auto", "host", ... */
 struct uplink_spec {
 	enum uplink_kind kind;
 	unsigned number;       /* where to begin looking for a free address and name on the host */
-	int gateway_fd;        /* NETLINK_ROUTE socket in the gateway; the id maps are written */
+	int gateway_fd;        /* any socket in the gateway; the id maps are written */
 	bool has_ipv6;         /* the gateway forwards it */
-	struct loader *loader; /* has not joined yet; host uplink */
+	struct loader *loader; /* has the gateway's sockets, and has not joined yet */
 	const struct endpoint *allowed; /* closed ranges the caller opened; host uplink */
 	size_t nallowed;
 	/* Where helpers are looked for, ':' between; NULL: where root installs programs.  The
-	 * caller's PATH is not used.  Borrowed until uplink_stop(), as gateway_fd is. */
+	 * caller's PATH is not used.  Borrowed until uplink_stop(), as the socket and the loader
+	 * are. */
 	const char *path;
 };
 

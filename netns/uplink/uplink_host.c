@@ -20,9 +20,8 @@
 #include <unistd.h>
 
 #include "netns/firewall/host_firewall.h"
-#include "netns/firewall/loader.h"
+#include "netns/loader/loader.h"
 #include "netns/nftables/nfnl.h"
-#include "netns/rtnetlink/links.h"
 #include "netns/uplink/host_table.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -157,7 +156,7 @@ static struct ip ip6_of(unsigned number)
 	};
 }
 
-/* A hint that saves loading and removing a table; links_plug_host() decides. */
+/* A hint that saves loading and removing a table; loader_plug_host() decides. */
 static bool is_name_taken(int host_fd, const char *name)
 {
 	struct ifreq request = { 0 };
@@ -203,10 +202,9 @@ static int try_number(struct attempt *a, unsigned number, struct uplink_host *ou
 	auto_fd int own_fd = is_shared ? -1 : load_own(a->spec->loader, &rules, err);
 	if (!is_shared && own_fd < 0)
 		return own_fd;
-	const struct links_host_spec link = {
-		.name = rules.link, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
-	};
-	if (links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err) < 0)
+	struct links_host_spec link = { .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU };
+	memcpy(link.name, rules.link, sizeof(link.name));
+	if (loader_plug_host(a->spec->loader, a->host_fd, &link, err) < 0)
 		return -err->code;
 	memcpy(out->name, rules.link, sizeof(out->name));
 	out->has_ipv6 = a->has_ipv6;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loader: orders and their lists arrive as they were given, and what it has after it has joined. */
-#include "netns/firewall/loader.h"
+#include "netns/loader/loader.h"
 
 #include <linux/capability.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include "runtime/base/sys.h"
 #include "tests/jail/built_libexec.h"
@@ -63,9 +66,9 @@ static struct loader start_with(int nft_fd)
 {
 	struct loader l;
 	struct cj_error err = { 0 };
-	const int both[] = { nft_fd, nft_fd };
+	const int all[LOADER_KEPT] = { nft_fd, nft_fd, nft_fd, nft_fd };
 	MUST_DO(gateway_start_loader(&l, &err), err);
-	MUST_DO(loader_give_sockets(&l, both, LOADER_TABLES, &err), err);
+	MUST_DO(loader_give_sockets(&l, all, LOADER_KEPT, &err), err);
 	return l;
 }
 
@@ -185,6 +188,11 @@ static void body_malformed(void)
 	expect_refused(&l, LOADER_SOCKETS, &o, sizeof(o), fds, 3);
 	MUST_DO(loader_give_sockets(&l, fds, 1, &err), err);
 	expect_refused(&l, LOADER_SOCKETS, &o, sizeof(o), fds, 1); /* again */
+	expect_refused(&l, LOADER_LINKS, &o, sizeof(o), fds, 1);   /* it has no socket for links */
+	expect_refused(&l, LOADER_PLUG, &o, sizeof(o), fds, 1);
+	expect_refused(&l, LOADER_TAP, &o, sizeof(o), NULL, 0);
+	expect_refused(&l, LOADER_LOOK, &o, sizeof(o), NULL, 0);
+	expect_refused(&l, LOADER_UNPLUG, &o, sizeof(o), NULL, 0);
 	expect_refused(&l, LOADER_GATEWAY, &o, sizeof(o), NULL, 0);
 	expect_refused(&l, LOADER_JAIL, &o, sizeof(o) - 1, NULL, 0);
 	expect_refused(&l, LOADER_JAIL, &o, sizeof(o), fds, 1);
@@ -198,6 +206,9 @@ static void body_malformed(void)
 	expect_lists_refused(&l, 2 * sizeof(struct endpoint), &o);
 	o = (struct loader_order){ .container.nname_servers = FIREWALL_NAME_SERVERS_MAX + 1 };
 	expect_lists_refused(&l, o.container.nname_servers * sizeof(struct ip), &o);
+	o = (struct loader_order){ 0 };
+	memset(o.plug.name, 'a', sizeof(o.plug.name));
+	expect_refused(&l, LOADER_PLUG, &o, sizeof(o), fds, 1);
 	o = (struct loader_order){ 0 };
 	memset(o.table, 'a', sizeof(o.table));
 	expect_refused(&l, LOADER_COUNT, &o, sizeof(o), NULL, 0);
@@ -247,6 +258,83 @@ static void one_that_has_joined_has_a_single_capability_over_a_single_namespace(
 	has_program = false;
 }
 
+static const char *const below_steps[] = { "opened" };
+
+/* A gateway and a jail below our user namespace: the loader's sockets, and the jail's namespace. */
+static void open_below(int fds[static LOADER_KEPT + 1])
+{
+	struct cj_error err = { 0 };
+	int ends[2], status;
+	MUST_DO(step_pair(ends, (unsigned)patience_ms(60000), &err), err);
+	pid_t pid = test_fork();
+	if (pid == 0) {
+		const struct step_link link = { ends[1], "the test", below_steps };
+		MUST(enter_own_namespace());
+		struct place gateway = place_here();
+		const int gateway_rules_fd = open_netlink(NETLINK_NETFILTER);
+		struct place jail = place_new();
+		const int opened[LOADER_KEPT + 1] = { open_netlink(NETLINK_NETFILTER),
+						      gateway_rules_fd, jail.route_fd,
+						      gateway.route_fd, jail.ns_fd };
+		MUST_DO(step_tell(&link, 0, NULL, 0, opened, LOADER_KEPT + 1, &err), err);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	auto_step_msg struct step_msg msg = { 0 };
+	const struct step_link link = { ends[0], "the child", below_steps };
+	MUST_DO(step_await(&link, 0, &msg, &err), err);
+	for (size_t i = 0; i < LOADER_KEPT + 1; i++)
+		fds[i] = take_fd(&msg.fds[i]);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static bool has_link(int route_fd, const char *name)
+{
+	struct ifreq request = { 0 };
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return ioctl(route_fd, SIOCGIFINDEX, &request) == 0;
+}
+
+static void body_links(void)
+{
+	const struct links_spec spec = { addresses_make(true), LINK_MTU_MAX };
+	const struct links_tap_spec tap = { .ip4 = { 4, { 10, 0, 2, 15 } }, .bits4 = 24 };
+	struct links_host_spec plug = { .name = "cj1",
+					.ip4 = { 4, { 198, 19, 0, 1 } },
+					.mtu = 1500 };
+	struct links_state seen = { 0 };
+	struct cj_error err = { 0 };
+	struct place host = place_here();
+	int fds[LOADER_KEPT + 1];
+	open_below(fds);
+	struct loader l = start();
+	MUST_DO(loader_give_sockets(&l, fds, LOADER_KEPT, &err), err);
+	MUST_DO(loader_plug_host(&l, host.route_fd, &plug, &err), err);
+	MUST(has_link(host.route_fd, "cj1"));
+	MUST_DO(loader_unplug(&l, &err), err);
+	MUST(!has_link(host.route_fd, "cj1"));
+	MUST(loader_configure_tap(&l, &tap, &err) == -ENODEV && strstr(err.msg, LINK_UPLINK));
+	MUST_DO(loader_join(&l, &err), err);
+	MUST(loader_plug_host(&l, host.route_fd, &plug, &err) == -EPERM);
+	MUST(!has_link(host.route_fd, "cj1"));
+	MUST_DO(loader_join_links(&l, fds[LOADER_KEPT], &spec, &err), err);
+	MUST(has_link(fds[LOADER_JAIL_ROUTE], LINK_JAIL));
+	MUST(has_link(fds[LOADER_GATEWAY_ROUTE], LINK_GATEWAY));
+	MUST_DO(loader_look(&l, &seen, &err), err);
+	MUST(!seen.has_carrier && !seen.is_served); /* it has no uplink */
+	MUST(loader_join_links(&l, fds[LOADER_KEPT], &spec, &err) == -EEXIST);
+	loader_stop(&l);
+}
+
+static void one_that_has_joined_makes_the_links_of_the_jail_and_none_of_the_host(void **state)
+{
+	(void)state;
+	has_program = true;
+	in_own_namespace(body_links);
+	has_program = false;
+}
+
 static void body_taken_over(void)
 {
 	struct cj_error err = { 0 };
@@ -282,7 +370,7 @@ static void body_ends(void)
 	MUST(sys_pidfd_send_signal(l.pidfd, SIGKILL) == 0);
 	MUST(loader_unreachable(&l, 4, &err) == -EPIPE && loader_has_ended(&l));
 	MUST(loader_unreachable(&l, 4, &err) == -EPIPE);
-	MUST(strstr(err.msg, "the loader of rules"));
+	MUST(strstr(err.msg, "the loader"));
 	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD && count_fds() == before);
 }
 
@@ -313,6 +401,8 @@ int main(void)
 		cmocka_unit_test(an_order_with_wrong_lengths_is_refused),
 		cmocka_unit_test(
 		    one_that_has_joined_has_a_single_capability_over_a_single_namespace),
+		cmocka_unit_test(
+		    one_that_has_joined_makes_the_links_of_the_jail_and_none_of_the_host),
 		cmocka_unit_test(one_that_is_taken_over_has_no_call_that_reaches_out),
 		cmocka_unit_test(it_ends_with_its_link_and_an_order_to_one_that_has_ended_fails),
 	};

@@ -77,8 +77,9 @@ FAILS(loader_join, (struct loader * l, struct cj_error *err), (l, err))
 FAILS(denials_listen, (int fd, struct cj_error *err), (fd, err))
 FAILS(uplink_start, (const struct uplink_spec *spec, struct uplink **out, struct cj_error *err),
       (spec, out, err))
-FAILS(links_join, (int gateway, int jail, const struct links_spec *spec, struct cj_error *err),
-      (gateway, jail, spec, err))
+FAILS(links_join,
+      (int gateway, int jail, int netns, const struct links_spec *spec, struct cj_error *err),
+      (gateway, jail, netns, spec, err))
 FAILS(forward_create,
       (const int *fds, const uint16_t *ports, size_t n, struct forward **out, struct cj_error *err),
       (fds, ports, n, out, err))

@@ -125,7 +125,7 @@ static int fail_to_execute(const char *path, int code, struct cj_error *err)
 }
 
 /* What the new process shares with its parent until execve(2). */
-struct start {
+struct shared_start {
 	const struct libexec_program *program;
 	pid_t parent;
 	char path[PATH_MAX];
@@ -133,7 +133,7 @@ struct start {
 	struct cj_error err;
 };
 
-static int prepare(const struct start *s, struct cj_error *err)
+static int prepare(const struct shared_start *s, struct cj_error *err)
 {
 	const struct libexec_program *program = s->program;
 	int fds[CHILD_FDS_MAX];
@@ -158,7 +158,7 @@ static int prepare(const struct start *s, struct cj_error *err)
 /* The new process.  It leaves no variable on its stack that a sanitizer would watch for ever. */
 static int become(void *start)
 {
-	struct start *s = start;
+	struct shared_start *s = start;
 	if (prepare(s, &s->err) < 0)
 		return EXIT_FAILURE;
 	(void)execve(s->path, (char *const *)s->argv, s->program->environment);
@@ -168,7 +168,7 @@ static int become(void *start)
 
 /* As vfork(2), and the pidfd in the same call: a page table is not copied, and neither process has
  * to copy pages.  No handler of the parent's runs in the new process. */
-static pid_t start_sharing(struct start *s, int *out_pidfd)
+static pid_t start_sharing(struct shared_start *s, int *out_pidfd)
 {
 	static _Alignas(16) uint8_t stack[65536];
 	sigset_t all, before;
@@ -184,7 +184,7 @@ static pid_t start_sharing(struct start *s, int *out_pidfd)
 
 pid_t libexec_start(const struct libexec_program *program, int *out_pidfd, struct cj_error *err)
 {
-	struct start s = { .program = program, .parent = getpid() };
+	struct shared_start s = { .program = program, .parent = getpid() };
 	s.argv[0] = s.path;
 	for (size_t i = 0; i < ARGS_MAX && program->args[i]; i++)
 		s.argv[i + 1] = program->args[i];

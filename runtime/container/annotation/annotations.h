@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "netns/address/allowlist.h"
-#include "netns/firewall/loader.h"
+#include "netns/loader/loader.h"
 #include "runtime/container/config/oci_config.h"
 
 struct annotations {

@@ -382,7 +382,7 @@ static int report(struct watcher *w, struct cj_error *err)
 	const int cgroup_fd = w->fds[HELD_CGROUP];
 	struct loader loader = {
 		.pidfd = w->fds[HELD_LOADER_PID],
-		.link = { w->fds[HELD_LOADER], "the loader of rules", loader_step_names },
+		.link = { w->fds[HELD_LOADER], "the loader", loader_step_names },
 	};
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
 	struct cj_error unread = { 0 };

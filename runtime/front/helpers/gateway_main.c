@@ -2,7 +2,7 @@
 /*
  * gateway VERSION jail dns|- proxy|-: makes the gateway of a jail's network, and answers the jail.
  * gateway VERSION log: reads the log of denied packets of a container.
- * gateway VERSION loader: loads rules for its caller (netns/firewall/loader.h).
+ * gateway VERSION loader: loads rules for its caller (netns/loader/loader.h).
  *
  * A program of its own, so that what reads bytes of the jail has nothing of the supervisor's memory
  * (netns/gateway.h).

@@ -106,7 +106,8 @@ static int connect_to(const struct ip *ip, uint16_t port)
 static int plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
 		     const struct ip *ip6, struct cj_error *err)
 {
-	struct links_host_spec spec = { .name = name, .ip4 = *ip4, .mtu = 1500 };
+	struct links_host_spec spec = { .ip4 = *ip4, .mtu = 1500 };
+	(void)snprintf(spec.name, sizeof(spec.name), "%s", name);
 	if (ip6)
 		spec.ip6 = *ip6;
 	return links_plug_host(host_fd, gateway_fd, &spec, err);
@@ -121,7 +122,7 @@ static void join_rounds(bool is6)
 					       : &spec.addresses.gateway4;
 		struct place g = place_new(), j = place_new();
 
-		MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+		MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 		go_to(&g);
 		int listen_fd = listen_at(gateway, 80);
 		go_to(&j);
@@ -158,7 +159,7 @@ static void body_as_designed(void)
 	struct cj_error err = { 0 };
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
-	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+	MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 
 	go_to(&j);
 	MUST(has_line("/proc/thread-self/net/route", LINK_JAIL "\t00000000\t030012C6"));
@@ -188,7 +189,7 @@ static void body_settings(void)
 	struct cj_error err = { 0 };
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
-	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+	MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 
 	MUST(setting(LINK_JAIL, "rp_filter") == 1);
 	MUST(setting(LINK_JAIL, "forwarding") == 0);
@@ -214,7 +215,7 @@ static void body_without_ipv6(void)
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
 	spec.addresses.jail6 = spec.addresses.gateway6 = (struct ip){ 0 };
-	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+	MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 	MUST(!has_line("/proc/thread-self/net/if_inet6", LINK_JAIL));
 	go_to(&g);
 	MUST(!has_line("/proc/thread-self/net/if_inet6", LINK_GATEWAY));
@@ -231,8 +232,8 @@ static void body_join_twice(void)
 	struct cj_error err = { 0 };
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
-	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
-	MUST(links_join(g.route_fd, j.route_fd, &spec, &err) == -EEXIST);
+	MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
+	MUST(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err) == -EEXIST);
 	MUST(strcmp(err.msg, "create the veth pair 'jail' - 'eth0': File exists") == 0);
 	/* the sockets are in step all the same */
 	struct rtbatch b = { 0 };
@@ -259,7 +260,7 @@ static void join_after_uplinks(const struct place *h, int count)
 		links_remove(h->route_fd, "cj7");
 		MUST_DO(plug_host(h->route_fd, g.route_fd, "cj7", &ip4, NULL, &err), err);
 	}
-	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+	MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 }
 
 static void body_after_uplinks(void)
@@ -281,7 +282,7 @@ static void body_no_capability(void)
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
 	MUST(unshare(CLONE_NEWUSER) == 0); /* what the payload is: one user namespace below */
-	MUST(links_join(g.route_fd, j.route_fd, &spec, &err) == -EPERM);
+	MUST(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err) == -EPERM);
 	MUST(err.code == EPERM && err.msg[0] != '\0');
 }
 
@@ -343,7 +344,7 @@ static struct three build_three(void)
 	t.jail = place_new();
 	forward_ipv6(&t.gateway);
 	give_server_addresses(&t);
-	MUST_DO(links_join(t.gateway.route_fd, t.jail.route_fd, &spec, &err), err);
+	MUST_DO(links_join(t.gateway.route_fd, t.jail.route_fd, t.jail.ns_fd, &spec, &err), err);
 	MUST_DO(plug_host(t.host.route_fd, t.gateway.route_fd, "cj7", &t.ip4, &t.ip6, &err), err);
 	teach_way_back(&t, "cj7", &spec);
 	return t;
@@ -486,15 +487,15 @@ static void body_carrier(void)
 	struct rtbatch b = { 0 }, up = { 0 }, far_up = { 0 };
 	static const struct rtmsg_link far = { "far", 7, { 2, 0, 0, 0, 0, 9 } };
 	static const struct rtmsg_link near = { "near", 8, { 2, 0, 0, 0, 0, 8 } };
-	MUST(!links_has_carrier(g.route_fd, "near")); /* there is none */
+	MUST(!links_look(g.route_fd, "near").has_carrier); /* there is none */
 	rtmsg_veth(&b, &near, &far, outside.ns_fd, 1500);
 	MUST_DO(rtbatch_send(g.route_fd, &b, NULL, &err), err);
 	rtmsg_up(&up, &near, 0);
 	MUST_DO(rtbatch_send(g.route_fd, &up, NULL, &err), err);
-	MUST(!links_has_carrier(g.route_fd, "near")); /* the other end is down */
+	MUST(!links_look(g.route_fd, "near").has_carrier); /* the other end is down */
 	rtmsg_up(&far_up, &far, 0);
 	MUST_DO(rtbatch_send(outside.route_fd, &far_up, NULL, &err), err);
-	MUST(links_has_carrier(g.route_fd, "near"));
+	MUST(links_look(g.route_fd, "near").has_carrier);
 }
 
 static void a_link_has_a_carrier_when_it_is_connected_at_its_other_end(void **state)
@@ -519,7 +520,7 @@ static void body_times(void)
 		struct place g = place_new(), j = place_new();
 		struct timespec from, to;
 		clock_gettime(CLOCK_MONOTONIC, &from);
-		MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+		MUST_DO(links_join(g.route_fd, j.route_fd, j.ns_fd, &spec, &err), err);
 		clock_gettime(CLOCK_MONOTONIC, &to);
 		ns[i] = (to.tv_sec - from.tv_sec) * 1000000000L + to.tv_nsec - from.tv_nsec;
 		place_end(&g);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink: what pasta and slirp4netns lead to, what they do not lead to, and how they end. */
+/* WRAP: loader_plug_host loader_configure_tap loader_look loader_unplug */
 #include "netns/uplink/uplink.h"
 
 #include "tests/forked.h"

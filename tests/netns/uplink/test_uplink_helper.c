@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink_helper, uplink_keeper: where helpers are looked for, what they get, how bad ones end. */
 /* WRAP: clock_gettime mount execve ioctl links_configure_tap */
+/* WRAP: loader_plug_host loader_configure_tap loader_look loader_unplug */
 #include "netns/uplink/uplink_helper.h"
 
 #include <sys/mount.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: libexec_run loader_apply_host */
+/* WRAP: loader_plug_host loader_configure_tap loader_look loader_unplug */
 /* uplink_host: plugged, refused with a reason, or gone, on a "host" of the test's own. */
 #include "netns/uplink/uplink_parts.h"
 
@@ -21,6 +22,7 @@
 #include "runtime/base/files/libexec.h"
 #include "tests/forked.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/uplink/loader_here.h"
 #include "tests/netns/tables.h"
 #include "tests/netns/texts.h"
 #include "tests/patience.h"
@@ -58,10 +60,10 @@ static struct uplink_spec spec_of(const struct place *gateway, unsigned number)
 	return (struct uplink_spec){ .kind = UPLINK_HOST,
 				     .number = number,
 				     .gateway_fd = gateway->route_fd,
+				     .loader = loader_here(gateway->route_fd),
 				     .has_ipv6 = true };
 }
 
-/* The loader is this process: test_loader.c has its own. */
 int __wrap_loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
 			     struct cj_error *err);
 int __wrap_loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,

@@ -41,6 +41,7 @@
 #include "netns/uplink/uplink_helper.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/netns/uplink/loader_here.h"
 #include "tests/forked.h"
 #include "tests/patience.h"
 
@@ -271,7 +272,7 @@ static inline int make_gateway(void)
 /* Is a helper attached to the tap device? */
 static inline bool is_attached(int gateway_fd)
 {
-	return links_has_carrier(gateway_fd, LINK_UPLINK);
+	return links_look(gateway_fd, LINK_UPLINK).has_carrier;
 }
 
 static inline bool helper_lets_go(int gateway_fd)
@@ -382,7 +383,9 @@ static inline struct uplink *start(const struct uplink_spec *spec)
 {
 	struct cj_error err = { 0 };
 	struct uplink *u = NULL;
-	CHECK(uplink_start(spec, &u, &err) == 0, "%s", err.msg);
+	struct uplink_spec complete = *spec;
+	complete.loader = loader_here(spec->gateway_fd);
+	CHECK(uplink_start(&complete, &u, &err) == 0, "%s", err.msg);
 	return u;
 }
 

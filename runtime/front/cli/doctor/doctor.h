@@ -127,7 +127,7 @@ struct trial {
 	enum remedy remedy;
 };
 doctor_check_of check_trial;
-doctor_check_of check_rules; /* the same, with a process that loads rules */
+doctor_check_of check_by_loader; /* the same, with a process that loads rules and makes links */
 
 /* What is tried: doctor_kernel.c, doctor_network.c. */
 int try_tmpfs(void);

@@ -15,7 +15,6 @@
 #include "netns/address/addresses.h"
 #include "netns/gateway.h"
 #include "netns/firewall/host_firewall.h"
-#include "netns/rtnetlink/links.h"
 #include "netns/network.h"
 #include "netns/uplink/uplink.h"
 #include "netns/uplink/uplink_helper.h"
@@ -26,29 +25,31 @@
 
 #define TUN "/dev/net/tun"
 
-/* Netlink sockets in the namespaces of a gateway and of a jail. */
-static int open_network(struct network_handles *h)
-{
-	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
-	struct cj_error err = { 0 };
-	if (network_open(&spec, h, &err) < 0 || gateway_open_here(true, h, &err) < 0)
-		return err.code;
-	return 0;
-}
-
 /* The program would have no right in the child's user namespace: so it is the parent's, who owns
  * that. */
-static struct loader rules_loader;
+static struct loader trial_loader;
 
-void check_rules(struct finding *f, const void *what)
+void check_by_loader(struct finding *f, const void *what)
 {
 	struct cj_error err = { 0 };
 	/* By the join, which takes no right over the child away, it has said whether it runs. */
-	if (gateway_start_loader(&rules_loader, &err) < 0 || loader_join(&rules_loader, &err) < 0)
+	if (gateway_start_loader(&trial_loader, &err) < 0 || loader_join(&trial_loader, &err) < 0)
 		finding_set(f, FINDING_WEAKER, "not tried: %s: no --network public", err.msg);
 	else
 		check_trial(f, what);
-	loader_stop(&rules_loader);
+	loader_stop(&trial_loader);
+}
+
+/* The loader gets sockets in the namespaces of a gateway and of a jail, which this child is in
+ * then.  They end with it. */
+static int open_network(void)
+{
+	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
+	struct network_handles h;
+	struct cj_error err = { 0 };
+	if (network_open(&spec, &h, &err) < 0 || gateway_open_here(true, &h, &err) < 0)
+		return err.code;
+	return -loader_give_sockets(&trial_loader, &h.fds[SLOT_JAIL_RULES], LOADER_KEPT, &err);
 }
 
 /* The real rules of a jail: they fail if the kernel lacks any expression that they use. */
@@ -58,17 +59,13 @@ int try_rules(void)
 		.addresses = addresses_make(false),
 		.has_dns = true,
 	};
-	struct network_handles h;
 	struct cj_error err = { 0 };
-	int code = open_network(&h);
-	const int tables[] = { h.fds[SLOT_JAIL_RULES], h.fds[SLOT_GATEWAY_RULES] };
+	int code = open_network();
 	if (code == 0)
-		code = -loader_give_sockets(&rules_loader, tables, LOADER_TABLES, &err);
+		code = -loader_apply_jail(&trial_loader, &spec, &err);
 	if (code == 0)
-		code = -loader_apply_jail(&rules_loader, &spec, &err);
-	if (code == 0)
-		code = -loader_apply_gateway(&rules_loader, &spec, &err);
-	return code; /* the descriptors end with the child */
+		code = -loader_apply_gateway(&trial_loader, &spec, &err);
+	return code;
 }
 
 int try_links(void)
@@ -77,12 +74,12 @@ int try_links(void)
 		.addresses = addresses_make(false),
 		.mtu = LINK_MTU_MAX,
 	};
-	struct network_handles h;
 	struct cj_error err = { 0 };
-	int code = open_network(&h);
+	int code = open_network();
 	if (code != 0)
 		return code;
-	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
+	auto_fd int netns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return netns_fd < 0 ? errno : -loader_join_links(&trial_loader, netns_fd, &spec, &err);
 }
 
 /* A switch of the kernel: "1" or "Y". */

@@ -47,16 +47,21 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports links_join */
-/* WRAP: loader_join loader_give_sockets loader_apply_jail uplink_helper_find */
-/* WRAP: uplink_helper_try_tun uplink_probe */
+/* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports loader_join_links */
+/* WRAP: gateway_start_loader loader_join loader_give_sockets loader_apply_jail */
+/* WRAP: uplink_helper_find uplink_helper_try_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
 static const struct cgroup_parent_report *ways;
 static size_t way_count;
 static int rules_errno, links_errno; /* 0: as the host does */
-static bool is_faked;                /* the three below are asked, not the host */
+
+static bool has_loader(void)
+{
+	return rules_errno != 0 || links_errno != 0;
+}
+static bool is_faked; /* the three below are asked, not the host */
 static bool has_helper[UPLINK_COUNT], has_tun;
 static const char *tun_problem;
 static const char *pasta_reason = "";
@@ -99,18 +104,26 @@ size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max
 }
 
 /* The program is not where a test lies. */
+int __real_gateway_start_loader(struct loader *out, struct cj_error *err);
+int __wrap_gateway_start_loader(struct loader *out, struct cj_error *err);
+int __wrap_gateway_start_loader(struct loader *out, struct cj_error *err)
+{
+	*out = LOADER_NONE;
+	return has_loader() ? 0 : __real_gateway_start_loader(out, err);
+}
+
 int __real_loader_join(struct loader *l, struct cj_error *err);
 int __wrap_loader_join(struct loader *l, struct cj_error *err);
 int __wrap_loader_join(struct loader *l, struct cj_error *err)
 {
-	return rules_errno == 0 ? __real_loader_join(l, err) : 0;
+	return has_loader() ? 0 : __real_loader_join(l, err);
 }
 
 int __real_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
 int __wrap_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
 int __wrap_loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err)
 {
-	return rules_errno == 0 ? __real_loader_give_sockets(l, fds, n, err) : 0;
+	return has_loader() ? 0 : __real_loader_give_sockets(l, fds, n, err);
 }
 
 int __real_loader_apply_jail(struct loader *l, const struct firewall_spec *spec,
@@ -124,14 +137,14 @@ int __wrap_loader_apply_jail(struct loader *l, const struct firewall_spec *spec,
 				: cj_fail(err, rules_errno, "load");
 }
 
-int __real_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
-		      struct cj_error *err);
-int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
-		      struct cj_error *err);
-int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
-		      struct cj_error *err)
+int __real_loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
+			     struct cj_error *err);
+int __wrap_loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
+			     struct cj_error *err);
+int __wrap_loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
+			     struct cj_error *err)
 {
-	return links_errno == 0 ? __real_links_join(gateway_fd, jail_fd, spec, err)
+	return links_errno == 0 ? __real_loader_join_links(l, jail_netns_fd, spec, err)
 				: cj_fail(err, links_errno, "join");
 }
 
@@ -604,7 +617,7 @@ static void checks_that_need_a_namespace_point_to_its_check(void **state)
 	clone_errno = EPERM;
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		struct finding f = { 0 };
-		if (checks[i].look_at != check_trial && checks[i].look_at != check_rules &&
+		if (checks[i].look_at != check_trial && checks[i].look_at != check_by_loader &&
 		    checks[i].look != check_proc)
 			continue;
 		look(&checks[i], &f);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader - a process of the program `gateway` that loads rules and reads their counters:
- * gateway_start(), gateway_start_loader().
+ * loader - a process of the program `gateway` that loads rules, reads their counters, and makes the
+ * links: gateway_start(), gateway_start_loader().
  *
  *	caller                  loader
- *	sockets --------------> keeps them: of the tables that later orders are about
- *	an order -------------> builds a batch, and sends it through a socket
+ *	sockets --------------> keeps them: of the namespaces that later orders are about
+ *	an order -------------> builds a batch by libmnl (rules) or libnl-route-3 (links), and sends
+ *	                        it through a socket
  *	<---------------- done  or why it failed; then it awaits the next order
  *	join -----------------> joins the user namespace that owns the first socket's network; it
  *	                        keeps CAP_NET_ADMIN there, and the calls that an order needs
@@ -16,18 +17,19 @@
  * before the jail has a link.  It ends with its caller, or when the link is closed.
  *
  * A jail may have the caller's user id, and so many descriptors on their way that the user can send
- * no other: unix(7) ETOOMANYREFS.  So the orders about a jail that runs have none, and their lists
- * travel in messages before them.
+ * no other: unix(7) ETOOMANYREFS.  So orders about a jail that has a link have none, and their
+ * lists travel in messages before them.
  *
- * Each function fails as the one of firewall.h whose order it is.  Without an answer (EPIPE,
- * ETIMEDOUT) it is not known what the order has done: the loader is ended then, and each later
- * order fails with EPIPE.
+ * Each function fails as the one of firewall.h or links.h whose order it is.  Without an answer
+ * (EPIPE, ETIMEDOUT) it is not known what the order has done: the loader is ended then, and each
+ * later order fails with EPIPE.
  */
 #pragma once
 
 #include <assert.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/step.h"
 
 /* Orders, and their answer. */
@@ -43,6 +45,11 @@ enum loader_step {
 	LOADER_CLOSE_HOST,
 	LOADER_UNREACHABLE,
 	LOADER_COUNT,
+	LOADER_LINKS,
+	LOADER_PLUG,
+	LOADER_TAP,
+	LOADER_LOOK,
+	LOADER_UNPLUG,
 	LOADER_JOIN,
 	LOADER_DONE,
 	LOADER_STARTED, /* of gateway_start(): its pid */
@@ -50,8 +57,9 @@ enum loader_step {
 };
 extern const char *const loader_step_names[LOADER_STEPS];
 
-/* The sockets that it keeps. */
+/* The sockets that it keeps: of tables, and of links. */
 enum loader_table { LOADER_OF_JAIL, LOADER_OF_GATEWAY, LOADER_TABLES };
+enum { LOADER_JAIL_ROUTE = LOADER_TABLES, LOADER_GATEWAY_ROUTE, LOADER_KEPT };
 
 struct loader {
 	int pidfd; /* -1: there is none */
@@ -71,9 +79,9 @@ int loader_take(struct loader *l, struct cj_error *err);
 /* Kills and reaps it.  Accepts the null value, leaves it behind. */
 void loader_stop(struct loader *l);
 
-/* NETLINK_NETFILTER sockets: of the jail, and of its gateway; or one of a container.  They stay the
- * caller's. */
-int loader_give_sockets(struct loader *l, const int *nft_fds, size_t n, struct cj_error *err);
+/* LOADER_KEPT of them, NETLINK_NETFILTER and NETLINK_ROUTE; or one of a container's table.  They
+ * stay the caller's. */
+int loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err);
 
 /* For good: from here on it has no right but over the networks of the first socket's user
  * namespace, which may be its own.  Without a socket it stays in its own. */
@@ -100,6 +108,16 @@ int loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_s
 int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_container_spec *spec,
 			   char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err);
 
+/* It may open no namespace any more: jail_netns_fd is the jail's, and stays the caller's. */
+int loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
+		      struct cj_error *err);
+int loader_plug_host(struct loader *l, int host_fd, const struct links_host_spec *spec,
+		     struct cj_error *err);
+/* The other three: of LINK_UPLINK in the gateway, a tap device. */
+int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, struct cj_error *err);
+int loader_look(struct loader *l, struct links_state *out, struct cj_error *err);
+int loader_unplug(struct loader *l, struct cj_error *err);
+
 /* --- for the program ----------------------------------------------------------------------- */
 
 /* One order.  Its lists come before it, one behind the other, and here are their lengths: each
@@ -112,12 +130,16 @@ struct loader_order {
 	struct ip ip;
 	int family;
 	enum loader_table on; /* of LOADER_REPLACE */
+	struct links_spec links;
+	struct links_host_spec plug;
+	struct links_tap_spec tap;
 };
 
 struct loader_answer {
 	struct cj_error why; /* code 0: it is done */
 	char table[FIREWALL_TABLE_MAX];
 	uint64_t counts[NET_CLASS_COUNT];
+	struct links_state state;
 };
 static_assert(sizeof(struct loader_answer) <= STEP_PLAIN_MAX, "the loader has no sendmsg(2)");
 

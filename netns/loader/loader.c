@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's side of the loader: its orders. */
-#include "netns/firewall/loader.h"
+#include "netns/loader/loader.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,13 +14,25 @@
 #include "runtime/base/sys.h"
 
 const char *const loader_step_names[LOADER_STEPS] = {
-	[LOADER_LIST] = "lists of an order",      [LOADER_SOCKETS] = "take sockets",
-	[LOADER_JAIL] = "load the jail's rules",  [LOADER_GATEWAY] = "load the gateway's rules",
-	[LOADER_HOST] = "load the host's rules",  [LOADER_CONTAINER] = "load a container's rules",
-	[LOADER_REPLACE] = "replace rules",       [LOADER_OPEN_NAMES] = "open what names have",
-	[LOADER_CLOSE_HOST] = "close an address", [LOADER_UNREACHABLE] = "reject a family",
-	[LOADER_COUNT] = "read counters",         [LOADER_JOIN] = "join the jail's user namespace",
-	[LOADER_DONE] = "rules are loaded",       [LOADER_STARTED] = "loader is started",
+	[LOADER_LIST] = "lists of an order",
+	[LOADER_SOCKETS] = "take sockets",
+	[LOADER_JAIL] = "load the jail's rules",
+	[LOADER_GATEWAY] = "load the gateway's rules",
+	[LOADER_HOST] = "load the host's rules",
+	[LOADER_CONTAINER] = "load a container's rules",
+	[LOADER_REPLACE] = "replace rules",
+	[LOADER_OPEN_NAMES] = "open what names have",
+	[LOADER_CLOSE_HOST] = "close an address",
+	[LOADER_UNREACHABLE] = "reject a family",
+	[LOADER_COUNT] = "read counters",
+	[LOADER_LINKS] = "make the links of a jail",
+	[LOADER_PLUG] = "make a link of the host",
+	[LOADER_TAP] = "set up a tap device",
+	[LOADER_LOOK] = "look at a link",
+	[LOADER_UNPLUG] = "remove a link",
+	[LOADER_JOIN] = "join the jail's user namespace",
+	[LOADER_DONE] = "it is done",
+	[LOADER_STARTED] = "loader is started",
 };
 
 #define LIST(list, n)                                                                              \
@@ -84,8 +96,7 @@ static int give(struct loader *l, enum loader_step step, struct loader_order *o,
 		size_t nfds, struct loader_answer *out, struct cj_error *err)
 {
 	if (loader_has_ended(l))
-		return cj_fail(err, EPIPE, "order the loader of rules to %s",
-			       loader_step_names[step]);
+		return cj_fail(err, EPIPE, "order the loader to %s", loader_step_names[step]);
 	if (exchange(l, step, o, fds, nfds, out, err) < 0) {
 		loader_stop(l); /* no later answer may be taken for another order's */
 		return -err->code;
@@ -103,10 +114,10 @@ static int give_one(struct loader *l, enum loader_step step, struct loader_order
 	return give(l, step, o, NULL, 0, &ignored, err);
 }
 
-int loader_give_sockets(struct loader *l, const int *nft_fds, size_t n, struct cj_error *err)
+int loader_give_sockets(struct loader *l, const int *fds, size_t n, struct cj_error *err)
 {
 	struct loader_answer ignored;
-	return give(l, LOADER_SOCKETS, &(struct loader_order){ 0 }, nft_fds, n, &ignored, err);
+	return give(l, LOADER_SOCKETS, &(struct loader_order){ 0 }, fds, n, &ignored, err);
 }
 
 int loader_join(struct loader *l, struct cj_error *err)
@@ -180,6 +191,42 @@ int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_c
 		return -err->code;
 	memcpy(out_table, answer.table, sizeof(answer.table));
 	return 0;
+}
+
+int loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
+		      struct cj_error *err)
+{
+	struct loader_order o = { .links = *spec };
+	struct loader_answer ignored;
+	return give(l, LOADER_LINKS, &o, &jail_netns_fd, 1, &ignored, err);
+}
+
+int loader_plug_host(struct loader *l, int host_fd, const struct links_host_spec *spec,
+		     struct cj_error *err)
+{
+	struct loader_order o = { .plug = *spec };
+	struct loader_answer ignored;
+	return give(l, LOADER_PLUG, &o, &host_fd, 1, &ignored, err);
+}
+
+int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, struct cj_error *err)
+{
+	return give_one(l, LOADER_TAP, &(struct loader_order){ .tap = *spec }, err);
+}
+
+int loader_look(struct loader *l, struct links_state *out, struct cj_error *err)
+{
+	struct loader_order o = { 0 };
+	struct loader_answer answer;
+	if (give(l, LOADER_LOOK, &o, NULL, 0, &answer, err) < 0)
+		return -err->code;
+	*out = answer.state;
+	return 0;
+}
+
+int loader_unplug(struct loader *l, struct cj_error *err)
+{
+	return give_one(l, LOADER_UNPLUG, &(struct loader_order){ 0 }, err);
 }
 
 int loader_take(struct loader *l, struct cj_error *err)

@@ -6,10 +6,16 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/time.h>
 
 uint64_t clock_us(void);
 uint64_t clock_ms(void);
 uint64_t clock_epoch_ms(void); /* the time of day: since 1970, UTC */
+
+static inline uint64_t clock_us_of(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
 
 /* Moments on clock_ms(); 0: no such moment. */
 uint64_t clock_earlier(uint64_t one_ms, uint64_t other_ms);

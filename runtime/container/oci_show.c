@@ -84,9 +84,7 @@ static int write_new(int dir_fd, const char *text, size_t size, struct cj_error 
 		(void)!cj_fail(err, errno, "create '%s'", SPEC_NAME);
 		return cj_hint_for(err, EEXIST, "remove it first, or choose another --bundle");
 	}
-	int rc = fd_write_all(fd, text, size, SPEC_NAME, err);
-	if (rc == 0)
-		rc = fd_write_all(fd, "\n", 1, SPEC_NAME, err);
+	int rc = fd_write_line(fd, text, size, SPEC_NAME, err);
 	if (rc < 0)
 		(void)unlinkat(dir_fd, SPEC_NAME, 0); /* half a file is worse than none */
 	return rc;

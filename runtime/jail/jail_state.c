@@ -34,8 +34,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 void jail_state_free(struct jail **j)
 {
 	arena_fini(&(*j)->arena);
-	free(*j);
-	*j = NULL;
+	cj_free(j);
 }
 
 void jail_close_handles(struct jail *j)

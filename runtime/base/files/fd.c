@@ -122,6 +122,12 @@ int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct 
 	return 0;
 }
 
+int fd_write_line(int fd, const char *text, size_t size, const char *what, struct cj_error *err)
+{
+	int rc = fd_write_all(fd, text, size, what, err);
+	return rc < 0 ? rc : fd_write_all(fd, "\n", 1, what, err);
+}
+
 static int fail_too_large(const char *what, size_t max, struct cj_error *err)
 {
 	char limit[32];

@@ -31,6 +31,8 @@ int fd_flush_stdout(struct cj_error *err);
 
 /* Writes all of buf or fails; `what` names the object in the message. */
 int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct cj_error *err);
+/* The same, and a newline. */
+int fd_write_line(int fd, const char *text, size_t size, const char *what, struct cj_error *err);
 
 /*
  * fd_read_all - read to the end of file, at most `max` bytes.

@@ -542,6 +542,12 @@ bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out
 	return node && parse_u64(node->text, 0, UINT64_MAX, out, &unused) == 0;
 }
 
+bool json_is_true(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
+	return node && node->boolean;
+}
+
 uint64_t json_get_number(const struct json_node *object, const char *key)
 {
 	uint64_t value = 0;

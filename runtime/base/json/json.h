@@ -70,6 +70,7 @@ const struct json_node *json_get_typed(const struct json_node *object, const cha
 				       enum json_type type);
 const char *json_get_text(const struct json_node *object, const char *key);
 bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out);
+bool json_is_true(const struct json_node *object, const char *key);
 /* The number, else 0. */
 uint64_t json_get_number(const struct json_node *object, const char *key);
 /* The first item of the array. */
@@ -118,6 +119,8 @@ void json_put_milli(struct json_writer *w, uint64_t thousandths); /* 1500 -> 1.5
 void json_member_text(struct json_writer *w, const char *key, const char *text); /* NULL: null */
 void json_member_filled(struct json_writer *w, const char *key,
 			const char *text); /* empty: null, too */
+void json_member_given(struct json_writer *w, const char *key,
+		       const char *text); /* NULL: there is none */
 void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_member_known(struct json_writer *w, const char *key, bool is_known,
 		       uint64_t value); /* null when it is not known: not 0 */

@@ -303,6 +303,12 @@ void json_member_filled(struct json_writer *w, const char *key, const char *text
 	json_member_text(w, key, text && text[0] != '\0' ? text : NULL);
 }
 
+void json_member_given(struct json_writer *w, const char *key, const char *text)
+{
+	if (text)
+		json_member_text(w, key, text);
+}
+
 void json_member_u64(struct json_writer *w, const char *key, uint64_t value)
 {
 	json_put_key(w, key);

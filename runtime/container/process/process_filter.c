@@ -331,8 +331,7 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 	json_put_string(w, "seccompFd");
 	json_close_array(w);
 	json_member_u64(w, "pid", (uint64_t)pid);
-	if (metadata)
-		json_member_text(w, "metadata", metadata);
+	json_member_given(w, "metadata", metadata);
 	json_member_object(w, "state");
 	json_member_text(w, "ociVersion", version);
 	json_member_text(w, "id", state->id);

@@ -337,10 +337,8 @@ static void end_all(struct bwrap_waiting *g)
 	(void)j->ops->end(j, &g->seen.ended, false); /* it has warned */
 	cj_end_child(&j->init_pidfd);
 	(void)getrusage(RUSAGE_CHILDREN, &used); /* cannot fail with these arguments */
-	g->seen.ended.cpu_user_us =
-	    (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec;
-	g->seen.ended.cpu_system_us =
-	    (uint64_t)used.ru_stime.tv_sec * 1000000 + (uint64_t)used.ru_stime.tv_usec;
+	g->seen.ended.cpu_user_us = clock_us_of(used.ru_utime);
+	g->seen.ended.cpu_system_us = clock_us_of(used.ru_stime);
 	g->seen.ended.max_rss_bytes = (uint64_t)used.ru_maxrss * 1024;
 }
 

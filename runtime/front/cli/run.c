@@ -345,10 +345,9 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 		const char *text = NULL;
 		size_t size = 0;
 		plan_write(w, &r->plan, &r->program);
-		if (json_writer_take(w, &text, &size, err) < 0 ||
-		    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
+		if (json_writer_take(w, &text, &size, err) < 0)
 			return -err->code;
-		return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
+		return fd_write_line(STDOUT_FILENO, text, size, "the plan", err);
 	}
 	if (open_artifacts(r, err) < 0)
 		return cj_stage(err, "artifacts");

@@ -340,18 +340,16 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 /* Why a finished exec has no result. */
 static int explain_missing(const struct json_node *exec, struct cj_error *err)
 {
-	const struct json_node *dropped = json_get_typed(exec, "result_dropped", JSON_BOOL);
 	const struct json_node *error = json_get_typed(exec, "error", JSON_OBJECT);
-	const struct json_node *detached = json_get_typed(exec, "detached", JSON_BOOL);
 	const char *why = json_get_text(error, "message");
 
 	if (why)
 		return cj_reject_as(err, EREMOTEIO, "the service: %s", why);
-	if (dropped && dropped->boolean)
+	if (json_is_true(exec, "result_dropped"))
 		return cj_reject_as(err, ENODATA,
 				    "the service does not keep the result any more: "
 				    "cejail-serve(8), Sessions");
-	if (!detached || !detached->boolean)
+	if (!json_is_true(exec, "detached"))
 		return cj_reject_as(err, ENODATA,
 				    "the exec was not detached: its caller has its result");
 	return cj_reject_as(err, ENODATA, "the service sent no result");

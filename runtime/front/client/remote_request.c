@@ -390,8 +390,7 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 		json_member_texts(w, "command", r->args, r->args ? SIZE_MAX : 0);
 	} else {
 		put_blob(w, "code", &r->code);
-		if (r->file_name)
-			json_member_text(w, "file_name", r->file_name);
+		json_member_given(w, "file_name", r->file_name);
 		if (r->args && r->args[0])
 			json_member_texts(w, "args", r->args, SIZE_MAX);
 	}
@@ -417,10 +416,8 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 void remote_request_write(struct json_writer *w, const struct remote_request *r)
 {
 	json_open_object(w);
-	if (r->profile)
-		json_member_text(w, "profile", r->profile);
-	if (r->id)
-		json_member_text(w, "id", r->id);
+	json_member_given(w, "profile", r->profile);
+	json_member_given(w, "id", r->id);
 	put_program(w, r);
 	profile_put(w, r->config, r->wanted);
 	if (r->interrupts)

@@ -103,8 +103,7 @@ static int print_list(struct broker_child *c, struct cj_error *err)
 	if (broker_catalogue(b, &text, &size, err) < 0)
 		return -err->code;
 	c->is_listed = true;
-	if (fd_write_all(STDOUT_FILENO, text, size, "standard output", err) < 0 ||
-	    fd_write_all(STDOUT_FILENO, "\n", 1, "standard output", err) < 0)
+	if (fd_write_line(STDOUT_FILENO, text, size, "standard output", err) < 0)
 		return -err->code;
 	auto_fd int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)

@@ -318,8 +318,7 @@ static const struct mcp_host {
 static void put_program(struct json_writer *w, const struct mcp_host *h, const char *program,
 			const char *const *args)
 {
-	if (h->type)
-		json_member_text(w, "type", h->type);
+	json_member_given(w, "type", h->type);
 	json_member_text(w, "command", program);
 	json_member_array(w, "args");
 	json_put_string(w, "mcp");
@@ -333,8 +332,7 @@ static void put_url(struct json_writer *w, const struct mcp_host *h, const char 
 	char header[64];
 
 	(void)snprintf(header, sizeof(header), "Bearer %s", h->token);
-	if (h->url_type)
-		json_member_text(w, "type", h->url_type);
+	json_member_given(w, "type", h->url_type);
 	json_member_text(w, h->url_key, url);
 	json_member_object(w, "headers");
 	json_member_text(w, "Authorization", header);

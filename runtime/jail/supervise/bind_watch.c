@@ -80,6 +80,5 @@ void bind_watch_end(struct bind_watch **w)
 {
 	for (size_t i = 0; *w && i < (*w)->count; i++)
 		cj_close(&(*w)->items[i].dir_fd);
-	free(*w);
-	*w = NULL;
+	cj_free(w);
 }

@@ -102,7 +102,7 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 			mcp_say(&s, ", %.16s to %.64s", mcp_text(m, "protocol"), address);
 		if (address && port > 0)
 			mcp_say(&s, " port %u", (unsigned)port);
-		if (mcp_is_true(m, "shared"))
+		if (json_is_true(m, "shared"))
 			mcp_say(&s, ", perhaps sent by another exec");
 		json_put_string(w, s.text);
 	}
@@ -188,8 +188,7 @@ static void list_files(struct json_writer *w, const struct facts *facts)
 		json_member_text(w, "path", mcp_text(f->node, "path"));
 		json_member_u64(w, "bytes", json_get_number(f->node, "bytes"));
 		json_member_text(w, "type", mcp_text(f->node, "type"));
-		if (f->uri)
-			json_member_text(w, "uri", f->uri);
+		json_member_given(w, "uri", f->uri);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -315,10 +314,8 @@ static void put_facts(struct json_writer *w, const void *context)
 	json_member_bool(w, "truncated", mcp_text_is_truncated(result, a->tool));
 	if (returned && returned->type != JSON_NULL)
 		json_member_node(w, "value", returned);
-	if (session)
-		json_member_text(w, "session", session);
-	if (last)
-		json_member_text(w, "last_value", last);
+	json_member_given(w, "session", session);
+	json_member_given(w, "last_value", last);
 	list_files(w, facts);
 	const struct json_node *usage = mcp_member(result, "usage");
 	uint64_t peak = 0;
@@ -333,7 +330,7 @@ static void put_facts(struct json_writer *w, const void *context)
 	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
 	json_member_array(w, "limits_hit");
 	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
-		if (mcp_is_true(m, "hit"))
+		if (json_is_true(m, "hit"))
 			json_put_string(w, m->key);
 	json_close_array(w);
 	put_denied(w, result);

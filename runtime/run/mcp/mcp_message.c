@@ -20,12 +20,6 @@ const char *mcp_text(const struct json_node *object, const char *key)
 	return text ? text : "";
 }
 
-bool mcp_is_true(const struct json_node *object, const char *key)
-{
-	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
-	return node && node->boolean;
-}
-
 /* "-12", without a fraction or an exponent. */
 static bool is_integer(const char *text)
 {

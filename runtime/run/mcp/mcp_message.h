@@ -34,9 +34,8 @@ enum mcp_code {
 
 /* The member of any type; NULL: there is none, or `object` is NULL or not an object. */
 const struct json_node *mcp_member(const struct json_node *object, const char *key);
-/* A member of the type; without it "" and false. */
+/* The text of the member; without it "". */
 const char *mcp_text(const struct json_node *object, const char *key);
-bool mcp_is_true(const struct json_node *object, const char *key);
 
 /* An id, or a progress token: a string or an integer. */
 enum mcp_id_kind { MCP_ID_NONE, MCP_ID_NUMBER, MCP_ID_STRING };

@@ -45,11 +45,15 @@ static int need_type(const struct json_node *node, const char *name, enum json_t
 			 json_type_name(node->type));
 }
 
-static int check_texts(struct call *c, const struct json_node *node, struct cj_error *err)
+/* The head of what checks or takes an argument. */
+#define TAKER(name)                                                                                \
+	int name(MAYBE_UNUSED struct call *c, const struct json_node *node,                        \
+		 MAYBE_UNUSED struct cj_error *err)
+
+static TAKER(check_texts)
 {
 	char name[32];
 
-	(void)c;
 	(void)snprintf(name, sizeof(name), "each item of %s", node->key);
 	for (const struct json_node *m = node->child; m; m = m->next)
 		if (need_type(m, name, JSON_STRING, err) < 0)
@@ -79,9 +83,8 @@ static int check_file(const struct json_node *file, struct cj_error *err)
 	return 0;
 }
 
-static int check_files(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(check_files)
 {
-	(void)c;
 	if (node->count > FILES_MAX)
 		return cj_reject(err, "'files' has more than %d items", FILES_MAX);
 	for (const struct json_node *m = node->child; m; m = m->next)
@@ -90,15 +93,14 @@ static int check_files(struct call *c, const struct json_node *node, struct cj_e
 	return 0;
 }
 
-static int check_context(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(check_context)
 {
-	(void)c;
 	return strcmp(node->text, "none") == 0 || strcmp(node->text, "repl") == 0
 		   ? 0
 		   : cj_reject(err, "'context' must be \"none\" or \"repl\"");
 }
 
-static int check_profile(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(check_profile)
 {
 	for (size_t i = 0; i < c->tool->nruns; i++)
 		if (strcmp(c->tool->runs[i].profile, node->text) == 0) {
@@ -109,9 +111,8 @@ static int check_profile(struct call *c, const struct json_node *node, struct cj
 }
 
 /* The service reads a bare number as seconds, and has the limit. */
-static int put_lease(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(put_lease)
 {
-	(void)err;
 	json_member_text(c->w, "lease", node->text);
 	return 0;
 }
@@ -125,7 +126,7 @@ static int want(struct call *c, const char *key, const char *value, struct cj_er
 }
 
 /* write_settings() compares both with the limits of the tool: "profile" may come after them. */
-static int lower_timeout(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(lower_timeout)
 {
 	if (want(c, "timeout", node->text, err) < 0)
 		return cj_reject(err, "'timeout_seconds' must be a number of seconds above 0, "
@@ -133,20 +134,19 @@ static int lower_timeout(struct call *c, const struct json_node *node, struct cj
 	return 0;
 }
 
-static int lower_memory(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(lower_memory)
 {
 	return want(c, "memory", node->text, err);
 }
 
-static int check_none(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(check_none)
 {
-	(void)c;
 	return strcmp(node->text, "none") == 0
 		   ? 0
 		   : cj_reject(err, "'network' can only be \"none\"; only the user can open more");
 }
 
-static int lower_network(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(lower_network)
 {
 	static const char *const with_network[] = { "network.uplink",       "network.start",
 						    "network.allow",        "network.allow_by",
@@ -161,7 +161,7 @@ static int lower_network(struct call *c, const struct json_node *node, struct cj
 }
 
 /* An id as the service has them, so that it may be a part of a URL. */
-static int take_session(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(take_session)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789_-";
@@ -176,9 +176,8 @@ static int take_session(struct call *c, const struct json_node *node, struct cj_
 	return 0;
 }
 
-static int take_executable(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(take_executable)
 {
-	(void)err;
 	c->out->is_executable = node->boolean;
 	return 0;
 }
@@ -194,12 +193,12 @@ static int take_number(const struct json_node *node, uint64_t min, uint64_t max,
 			 min, max);
 }
 
-static int take_offset(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(take_offset)
 {
 	return take_number(node, 0, INT64_MAX, &c->out->offset, err);
 }
 
-static int take_length(struct call *c, const struct json_node *node, struct cj_error *err)
+static TAKER(take_length)
 {
 	return take_number(node, 1, MCP_IMAGE_MAX, &c->out->length, err);
 }

@@ -38,7 +38,7 @@ const char *mcp_uri_join(const char *before, const char *directory, const char *
 
 static bool is_shortened(const struct json_node *stream, const struct mcp_tool *tool)
 {
-	return mcp_is_true(stream, "truncated") ||
+	return json_is_true(stream, "truncated") ||
 	       json_get_number(stream, "bytes") > mcp_tool_text_max(tool);
 }
 
@@ -111,7 +111,7 @@ static void say_exit(struct mcp_prose *s, const struct json_node *result)
 
 	if (message)
 		mcp_say(s, "The interpreter could not be executed: %.600s", message);
-	else if (mcp_is_true(cell, "lost"))
+	else if (json_is_true(cell, "lost"))
 		mcp_say(s, "The code ended the interpreter's process with status %d", (int)code);
 	else if (cell)
 		say_cell_end(s, cell, code);
@@ -200,10 +200,10 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		say_setup_error(s, result);
 	else
 		mcp_say(s, "The run was cancelled");
-	if (mcp_is_true(mcp_member(result, "cell"), "restarted"))
+	if (json_is_true(mcp_member(result, "cell"), "restarted"))
 		mcp_say(s, "; the interpreter is a new one, in which variables of earlier code are "
 			   "gone");
-	if (mcp_is_true(mcp_member(result, "cell"), "lost"))
+	if (json_is_true(mcp_member(result, "cell"), "lost"))
 		mcp_say(s, "; all variables are gone, and the next call gets a new interpreter: "
 			   "import and define again what it needs");
 	if (strcmp(status, "exited") != 0 || json_get_number(result, "exit_code") != 0)
@@ -218,7 +218,7 @@ void mcp_say_result(struct mcp_prose *s, const struct json_node *result,
 		mcp_say(s, "; 'denied' lists what the sandbox refused");
 	mcp_say(s, ".");
 	const struct json_node *rules = mcp_member(mcp_member(result, "network"), "rules");
-	if (mcp_is_true(rules, "changed")) {
+	if (json_is_true(rules, "changed")) {
 		mcp_say(s, " Since the last call the network has changed. ");
 		mcp_say_rules(s, rules);
 	}

@@ -100,15 +100,6 @@ int delivery_hangup_fd(const struct delivery *d)
 	return d->to_stdout ? STDOUT_FILENO : -1;
 }
 
-static int send_line(int fd, const char *text, size_t size, struct cj_error *err)
-{
-	if (fd < 0)
-		return 0;
-	if (fd_write_all(fd, text, size, "the result", err) < 0)
-		return -err->code;
-	return fd_write_all(fd, "\n", 1, "the result", err);
-}
-
 bool delivery_is_wanted(const struct delivery *d)
 {
 	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
@@ -118,8 +109,10 @@ int delivery_send_text(struct delivery *d, const char *text, size_t size, struct
 {
 	struct cj_error errors[4] = { 0 };
 
-	(void)!send_line(d->to_stdout ? STDOUT_FILENO : -1, text, size, &errors[0]);
-	(void)!send_line(d->result_fd, text, size, &errors[1]);
+	if (d->to_stdout)
+		(void)!fd_write_line(STDOUT_FILENO, text, size, "the result", &errors[0]);
+	if (d->result_fd >= 0)
+		(void)!fd_write_line(d->result_fd, text, size, "the result", &errors[1]);
 	if (d->file.dir_fd >= 0 && result_file_commit(&d->file, text, size, &errors[2]) < 0)
 		(void)!cj_wrap(&errors[2], "--json");
 	/* last: it may wait for its reader */

@@ -81,8 +81,7 @@ int result_file_publish(struct result_file *f, struct cj_error *err)
 
 int result_file_commit(struct result_file *f, const char *text, size_t size, struct cj_error *err)
 {
-	if (fd_write_all(f->new.fd, text, size, f->name, err) < 0 ||
-	    fd_write_all(f->new.fd, "\n", 1, f->name, err) < 0)
+	if (fd_write_line(f->new.fd, text, size, f->name, err) < 0)
 		return -err->code;
 	return result_file_publish(f, err);
 }

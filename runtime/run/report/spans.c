@@ -159,8 +159,7 @@ static void close_span(struct json_writer *w, const char *failure)
 {
 	json_close_array(w);
 	json_member_object(w, "status");
-	if (failure)
-		json_member_text(w, "message", failure);
+	json_member_given(w, "message", failure);
 	json_member_u64(w, "code", failure ? STATUS_CODE_ERROR : STATUS_CODE_OK);
 	json_close_object(w);
 	json_close_object(w);

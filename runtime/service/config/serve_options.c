@@ -196,8 +196,7 @@ void service_config_free(struct service_config **c)
 	if (!*c)
 		return;
 	service_config_fini(*c);
-	free(*c);
-	*c = NULL;
+	cj_free(c);
 }
 
 static void print_entry(const char *before, const char *name, const char *value, const char *help)

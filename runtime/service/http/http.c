@@ -479,8 +479,7 @@ void http_close(struct http **h)
 		destroy(LIST_FIRST(&(*h)->exchanges));
 	while (!LIST_EMPTY(&(*h)->inners))
 		destroy(LIST_FIRST(&(*h)->inners));
-	free(*h);
-	*h = NULL;
+	cj_free(h);
 }
 
 void http_set_limits(struct http *h, size_t body_max, uint64_t receive_ms)

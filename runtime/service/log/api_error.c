@@ -56,8 +56,7 @@ char *api_error_text(const char *type, enum api_code code, const char *message, 
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
 	json_open_object(w);
-	if (type)
-		json_member_text(w, "type", type);
+	json_member_given(w, "type", type);
 	json_member_object(w, "error");
 	json_member_text(w, "code", api_rows[code].code);
 	json_member_text(w, "message", message ? message : api_rows[code].message);

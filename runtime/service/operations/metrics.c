@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
@@ -221,11 +222,6 @@ static uint64_t count_fds(void)
 	return count > 0 ? count - 1 : 0; /* without the descriptor of this directory */
 }
 
-static uint64_t microseconds(struct timeval t)
-{
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
 void metrics_look_at_process(struct metrics_process *out)
 {
 	struct rusage used = { 0 };
@@ -233,7 +229,7 @@ void metrics_look_at_process(struct metrics_process *out)
 	*out = (struct metrics_process){
 		.resident_bytes = look_at_memory(),
 		.open_fds = count_fds(),
-		.cpu_us = microseconds(used.ru_utime) + microseconds(used.ru_stime),
+		.cpu_us = clock_us_of(used.ru_utime) + clock_us_of(used.ru_stime),
 	};
 }
 

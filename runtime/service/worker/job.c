@@ -297,8 +297,7 @@ void ready_read(const char *line, size_t size, struct readiness_line *out)
 	(void)!json_parse("worker", line, size, &a, &root, &ignored);
 	const char *message = json_get_text(root, "message"), *hint = json_get_text(root, "hint");
 	const char *stage = json_get_text(root, "stage"), *type = json_get_text(root, "type");
-	const struct json_node *zygote = json_get_typed(root, "zygote", JSON_BOOL);
-	out->is_of_zygote = zygote && zygote->boolean;
+	out->is_of_zygote = json_is_true(root, "zygote");
 	if (stage)
 		(void)snprintf(out->stage, sizeof(out->stage), "%s", stage);
 	if (!message && type && strcmp(type, "ready") == 0)

@@ -70,8 +70,7 @@ void worker_conn_destroy(struct worker_conn **w)
 	loop_unwatch((*w)->loop, &(*w)->watch);
 	worker_close(&(*w)->worker);
 	byte_queue_fini(&(*w)->in);
-	free(*w);
-	*w = NULL;
+	cj_free(w);
 }
 
 void worker_conn_pause(struct worker_conn *w, bool is_paused)

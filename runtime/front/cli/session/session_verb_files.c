@@ -218,14 +218,13 @@ int cli_session_ls(struct session_call *c, struct cj_error *err)
 	if (ask(c, "list", "GET", path, "/?list", NULL, &answer, err) < 0)
 		return -err->code;
 	const struct json_node *entries = json_get_typed(answer, "entries", JSON_ARRAY);
-	const struct json_node *cut = json_get_typed(answer, "truncated", JSON_BOOL);
 	if (!entries)
 		return cj_reject(err, "the service's answer is not a list");
 	if (c->json)
 		return cli_session_print_json(answer, err);
 	for (const struct json_node *entry = entries->child; entry; entry = entry->next)
 		print_entry(entry);
-	if (cut && cut->boolean)
+	if (json_is_true(answer, "truncated"))
 		log_warning("'%s' has more entries than the service lists", path);
 	return 0;
 }

@@ -35,12 +35,9 @@ static int write_request(struct session_call *c, struct json_writer *w, struct c
 		return -err->code;
 	json_open_object(w);
 	json_member_text(w, "profile", profile);
-	if (c->lease)
-		json_member_text(w, "lease", c->lease);
-	if (c->idle)
-		json_member_text(w, "idle", c->idle);
-	if (c->context)
-		json_member_text(w, "context", c->context);
+	json_member_given(w, "lease", c->lease);
+	json_member_given(w, "idle", c->idle);
+	json_member_given(w, "context", c->context);
 	profile_put(w, &c->config, wanted);
 	json_close_object(w);
 	return 0;

@@ -84,7 +84,7 @@ int tool_choice_make(const struct server_spec *server, struct upstream_tool *too
 		}
 		const struct json_node *hints =
 		    json_get_typed(tools[i].node, "annotations", JSON_OBJECT);
-		tools[i].is_offered = allowed || (!denied && mcp_is_true(hints, "readOnlyHint"));
+		tools[i].is_offered = allowed || (!denied && json_is_true(hints, "readOnlyHint"));
 	}
 	return 0;
 }

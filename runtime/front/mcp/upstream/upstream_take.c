@@ -68,8 +68,7 @@ void upstream_write_list(struct upstream *u, const char *cursor)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
 	u->step_id = begin(u, w, method);
-	if (cursor)
-		json_member_text(w, "cursor", cursor);
+	json_member_given(w, "cursor", cursor);
 	if (u->era == MCP_ERA_MODERN)
 		put_meta(w);
 	end_request(u, w, (struct upstream_message){ .id = u->step_id, .method = method });
@@ -376,7 +375,7 @@ static const struct json_node *value_of(const struct json_node *result, struct a
 	if (type && strcmp(type, "complete") != 0)
 		*out_error = "the tool asks for something that only a person can answer; call "
 			     "another tool";
-	else if (mcp_is_true(result, "isError"))
+	else if (json_is_true(result, "isError"))
 		*out_error = join_texts(content, a);
 	else if (structured && structured->type != JSON_NULL)
 		return structured;

@@ -94,20 +94,28 @@ static int drop_bounding(unsigned long cap, struct cj_error *err)
 	return cj_fail(err, code, "drop capability %lu from the bounding set", cap);
 }
 
-int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err)
+static int drop_others(uint64_t bounding, struct cj_error *err)
 {
-	struct self_mask now = { .name = "CapBnd" };
-	uint64_t known = 0;
 	int rc = 0;
 	for (unsigned long cap = 0; rc == 0 && cap < CAPS_MAX; cap++)
 		if (!(bounding >> cap & 1))
 			rc = drop_bounding(cap, err);
-	if (rc < 0 ||
+	return rc < 0 ? rc : 0;
+}
+
+static int check_bounding(uint64_t now, uint64_t bounding, struct cj_error *err)
+{
+	return now & ~bounding ? cj_fail(err, EPERM, "verify the bounding set of capabilities") : 0;
+}
+
+int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err)
+{
+	struct self_mask now = { .name = "CapBnd" };
+	uint64_t known = 0;
+	if (drop_others(bounding, err) < 0 ||
 	    (!self_status_masks(proc_fd, &now, 1) && read_bounding(&known, &now.value, err) < 0))
 		return -err->code;
-	if (now.value & ~bounding)
-		return cj_fail(err, EPERM, "verify the bounding set of capabilities");
-	return 0;
+	return check_bounding(now.value, bounding, err);
 }
 
 int capabilities_apply(const struct capabilities *caps, uint64_t kept, struct cj_error *err)
@@ -128,6 +136,32 @@ int capabilities_apply(const struct capabilities *caps, uint64_t kept, struct cj
 	    now.inheritable != sets.inheritable)
 		return cj_fail(err, EPERM, "verify the capabilities");
 	return 0;
+}
+
+/* capset(2) also empties the ambient set: no capability is ambient that is not permitted and
+ * inheritable, capabilities(7).  The status tells that; where it can't be read, prctl(2) does it
+ * again. */
+int capabilities_drop_all(int proc_fd, struct cj_error *err)
+{
+	enum { BOUNDING = 4, SETS };
+	struct self_mask now[SETS] = { { .name = "CapEff" },
+				       { .name = "CapPrm" },
+				       { .name = "CapInh" },
+				       { .name = "CapAmb" },
+				       [BOUNDING] = { .name = "CapBnd" } };
+	const struct capabilities none = { 0 };
+	uint64_t known = 0, bounding = 0;
+	if (drop_others(0, err) < 0 || write_sets(&none, err) < 0)
+		return -err->code;
+	if (!self_status_masks(proc_fd, now, SETS))
+		return read_bounding(&known, &bounding, err) < 0 ||
+			       check_bounding(bounding, 0, err) < 0
+			   ? -err->code
+			   : capabilities_apply(&none, 0, err);
+	for (size_t i = 0; i < BOUNDING; i++)
+		if (now[i].value != 0)
+			return cj_fail(err, EPERM, "verify the capabilities");
+	return check_bounding(now[BOUNDING].value, 0, err);
 }
 
 int capabilities_raise(const struct capabilities *caps, uint64_t more, struct cj_error *err)

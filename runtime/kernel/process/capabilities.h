@@ -36,5 +36,9 @@ int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err);
  */
 int capabilities_apply(const struct capabilities *caps, uint64_t kept, struct cj_error *err);
 
+/* Empties all five sets, which are read back at once.  Needs CAP_SETPCAP.  proc_fd: as of
+ * self_status_masks(). */
+int capabilities_drop_all(int proc_fd, struct cj_error *err);
+
 /* Makes `more`, which is permitted, effective besides the process' own. */
 int capabilities_raise(const struct capabilities *caps, uint64_t more, struct cj_error *err);

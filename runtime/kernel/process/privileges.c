@@ -86,13 +86,11 @@ int privileges_no_new(struct cj_error *err)
 
 int privileges_drop(int proc_fd, struct cj_error *err)
 {
-	const struct capabilities none = { 0 };
-	if (capabilities_bound(0, proc_fd, err) < 0)
-		return -err->code;
+	/* First: it needs a capability, and takes none. */
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "lock the securebits");
 	/* The payload has our uid: if it could, it would trace pid 1.  ptrace(2) */
-	if (capabilities_apply(&none, 0, err) < 0 || child_become_undumpable(err) < 0)
+	if (capabilities_drop_all(proc_fd, err) < 0 || child_become_undumpable(err) < 0)
 		return -err->code;
 	int bits = prctl(PR_GET_SECUREBITS);
 	if (bits != SECUREBITS)

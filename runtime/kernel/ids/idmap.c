@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
@@ -173,24 +173,23 @@ static int read_own_maps(struct idmap_ranges *uids, struct idmap_ranges *gids, s
 }
 
 /* The caller maps itself: the only map that needs no capability outside. */
-static void choose_own(struct idmap *out)
+static void choose_own(uid_t uid, struct idmap *out)
 {
-	*out = (struct idmap){ .uid = geteuid(), .gid = getegid(), .lock_fd = -1 };
+	*out = (struct idmap){ .uid = uid, .gid = getegid(), .lock_fd = -1 };
 }
 
 /*
  * Each byte of the file stands for one id.  An open file description lock ends with its descriptor,
- * even when the process is killed: fcntl(2).  The search begins at a random byte: concurrent jails
- * seldom try the same one.
+ * even when the process is killed: fcntl(2).  The search begins at a byte that changes with each
+ * nanosecond: concurrent jails seldom try the same one.
  */
 static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error *err)
 {
-	uint32_t start = 0;
-	if (getrandom(&start, sizeof(start), 0) != sizeof(start))
-		return cj_fail(err, errno, "get random bytes");
+	struct timespec now = { 0 };
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail; no system call: vdso(7) */
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t index = (uint32_t)(((uint64_t)start + i) % count);
+		uint32_t index = (uint32_t)(((uint64_t)now.tv_nsec + i) % count);
 		struct flock lock = {
 			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1
 		};
@@ -227,8 +226,9 @@ static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, st
 
 int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 {
-	if (geteuid() != 0) {
-		choose_own(out);
+	const uid_t own = geteuid();
+	if (own != 0) {
+		choose_own(own, out);
 		return 0;
 	}
 
@@ -244,12 +244,12 @@ int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err)
 	 * above.  "0 0 1" would make the payload uid 0 of that namespace.
 	 */
 	uint32_t outside = 0;
-	if (!idmap_outside(&uids, geteuid(), &outside) || outside == 0) {
+	if (!idmap_outside(&uids, own, &outside) || outside == 0) {
 		(void)!cj_fail(err, EPERM, "there is no id for the jail but uid 0");
 		return cj_hint(err, "run cejail as an ordinary user, or give this user namespace "
 				    "more ids in its uid_map and gid_map");
 	}
-	choose_own(out);
+	choose_own(own, out);
 	return 0;
 }
 

@@ -169,8 +169,11 @@ static bool is_marked(const char *path)
 	static const char *const names[] = { "trusted.delegate", "user.delegate" };
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char value[4];
-		if (getxattr(path, names[i], value, sizeof(value)) == 1 && value[0] == '1')
+		ssize_t size = getxattr(path, names[i], value, sizeof(value));
+		if (size == 1 && value[0] == '1')
 			return true;
+		if (size < 0 && errno == ENOENT) /* no such cgroup; without the mark: ENODATA */
+			return false;
 	}
 	return false;
 }

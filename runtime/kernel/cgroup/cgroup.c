@@ -130,19 +130,21 @@ static int make_dir(int parent_fd, const char *name)
  * Locks the new leaf against cgroup_sweep().  False: a sweep removed it before.  Another user may
  * hold the lock, as flock(2) allows; then the processes in the leaf protect it.
  */
-static bool lock_leaf(int parent_fd, const char *name, int dir_fd)
+static bool lock_leaf(int parent_fd, const char *name, int dir_fd, uint64_t *out_inode)
 {
 	for (unsigned i = 0; i < LOCK_ATTEMPTS && flock(dir_fd, LOCK_SH | LOCK_NB) < 0; i++)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 
 	struct stat ours, named;
-	return fstat(dir_fd, &ours) == 0 &&
-	       fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       ours.st_ino == named.st_ino;
+	if (fstat(dir_fd, &ours) < 0 || fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    ours.st_ino != named.st_ino)
+		return false;
+	*out_inode = ours.st_ino;
+	return true;
 }
 
 /* A new leaf with our lock, or -errno. */
-static int make_leaf(int parent_fd, const char *name)
+static int make_leaf(int parent_fd, const char *name, uint64_t *out_inode)
 {
 	for (unsigned attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
 		int rc = make_dir(parent_fd, name);
@@ -153,7 +155,7 @@ static int make_leaf(int parent_fd, const char *name)
 			return rc;
 		auto_fd int dir_fd =
 		    openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (dir_fd >= 0 && lock_leaf(parent_fd, name, dir_fd))
+		if (dir_fd >= 0 && lock_leaf(parent_fd, name, dir_fd, out_inode))
 			return take_fd(&dir_fd);
 		if (dir_fd < 0 && errno != ENOENT) {
 			rc = -errno;
@@ -205,7 +207,7 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 	if (parent_fd < 0)
 		return 0;
 
-	int fd = make_leaf(parent_fd, strrchr(c->path, '/') + 1);
+	int fd = make_leaf(parent_fd, strrchr(c->path, '/') + 1, &c->inode);
 	if (fd < 0)
 		return cj_fail(err, -fd, "make cgroup '%s'", c->path);
 	c->dir_fd = fd;
@@ -246,6 +248,8 @@ int cgroup_move(int dir_fd, pid_t pid)
 uint64_t cgroup_inode(const struct cgroup *c)
 {
 	struct stat st;
+	if (c->dir_fd >= 0 && c->inode != 0)
+		return c->inode;
 	return c->dir_fd >= 0 && fstat(c->dir_fd, &st) == 0 ? st.st_ino : 0;
 }
 
@@ -357,10 +361,11 @@ static int end_leaf(const struct cgroup *c)
 
 void cgroup_close(struct cgroup *c)
 {
-	cj_close(&c->cpu_fd);
-	cj_close(&c->init_fd);
-	cj_close(&c->dir_fd);
-	cj_close(&c->parent_fd);
+	auto_fd_bag struct fd_bag all = { 0 };
+	fd_bag_add(&all, c->cpu_fd);
+	fd_bag_add(&all, c->init_fd);
+	fd_bag_add(&all, c->dir_fd);
+	fd_bag_add(&all, c->parent_fd);
 	*c = CGROUP_NULL;
 }
 

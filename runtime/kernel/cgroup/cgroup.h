@@ -35,6 +35,7 @@ struct cgroup {
 	int init_fd;        /* its child "init"; -1: none (cgroup_divide()) */
 	int cpu_fd;         /* its cpu.stat, kept open; -1: none */
 	int parent_fd;      /* where the leaf will be made; -1: nowhere, or it has been */
+	uint64_t inode;     /* of the leaf, once it is made or found; 0: not known */
 	char path[512];     /* absolute, as mounted here; for the record and for messages */
 	const char *origin; /* "option", "delegated", "user manager", "container", "own" */
 	bool offered[CGROUP_CONTROLLER_COUNT];  /* the leaf will have the controller's files */

@@ -232,6 +232,10 @@ static int read_link(struct arena *a, const char *name, struct chain *chain, str
 		return cj_reject(err, "'%s' extends more than %d others in a row",
 				 chain->links[0].source.name, PROFILE_EXTENDS_MAX);
 
+	if (child) {
+		source->known_dirs = child->source.known_dirs;
+		source->absent_dirs = child->source.absent_dirs;
+	}
 	int rc = profile_source_read(name, first_dir, a, source, err);
 	if (rc == -ENOENT && is_hidden)
 		return reject_cycle(chain, name, err);

@@ -99,11 +99,14 @@ struct profile_source {
 	char *text;
 	size_t size;
 	size_t next_dir; /* where the search for a profile of this name that it hides goes on */
+	/* A bit each: the directories that have been looked for, and those that are not there. */
+	unsigned known_dirs, absent_dirs;
 };
 
 /*
  * profile_source_read - the bytes of profile `name`, or of the file when there is a '/' in it.
  * `first_dir`: 0, or next_dir of the profile that hides this one.
+ * out->known_dirs, out->absent_dirs: 0, or those of a profile that was read before.
  * Fails: ENOENT in no directory; what the file is instead; others may write it; too large.
  */
 int profile_source_read(const char *name, size_t first_dir, struct arena *a,

@@ -206,6 +206,20 @@ static int open_in_dir(const struct profile_dir *dir, const char *name, struct a
 	return cj_fail(err, code, "open '%s'", path);
 }
 
+/* Most callers have only the shipped directory.  Not asked of that one, where the search ends. */
+static bool is_known_absent(struct profile_source *source, const struct profile_dirs *dirs,
+			    size_t i)
+{
+	const unsigned bit = 1u << i;
+	struct stat st;
+	if (i + 1 < dirs->count && !(source->known_dirs & bit)) {
+		source->known_dirs |= bit;
+		if (stat(dirs->items[i].path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+			source->absent_dirs |= bit;
+	}
+	return source->absent_dirs & bit;
+}
+
 static int reject_absent(const struct profile_dirs *dirs, const char *name, struct arena *a,
 			 struct cj_error *err)
 {
@@ -233,6 +247,8 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 	for (size_t i = source->next_dir; rc == 0 && i < dirs.count; i++) {
 		auto_fd int fd = -1;
 		source->next_dir = i + 1;
+		if (is_known_absent(source, &dirs, i))
+			continue;
 		rc = open_in_dir(&dirs.items[i], source->name, a, &source->path, &fd, err);
 		if (rc > 0)
 			return read_fd(fd, dirs.items[i].is_users, a, source, err);
@@ -243,7 +259,11 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 int profile_source_read(const char *name, size_t first_dir, struct arena *a,
 			struct profile_source *out, struct cj_error *err)
 {
-	struct profile_source source = { .name = name, .path = name, .next_dir = first_dir };
+	struct profile_source source = { .name = name,
+					 .path = name,
+					 .next_dir = first_dir,
+					 .known_dirs = out->known_dirs,
+					 .absent_dirs = out->absent_dirs };
 
 	if (strchr(name, '/')) {
 		auto_fd int fd = fd_open_regular(name, err);
@@ -327,6 +347,7 @@ struct search {
 	const char *extension;
 	const char *found, *second; /* second: another one that claims the extension */
 	struct cj_error problem;    /* of the first that does not read */
+	struct profile_source source;
 };
 
 /*
@@ -336,13 +357,13 @@ struct search {
 static void search_profile(struct search *search, const char *name)
 {
 	struct config scratch;
-	struct profile_source source;
+	struct profile_source *source = &search->source;
 	struct cj_error problem = { 0 };
 	const char *parent;
 	config_init(&scratch);
-	if (profile_source_read(name, 0, &scratch.arena, &source, &problem) < 0 ||
-	    profile_read_text(&scratch, source.path, source.text, source.size, &parent, &problem) <
-		0) {
+	if (profile_source_read(name, 0, &scratch.arena, source, &problem) < 0 ||
+	    profile_read_text(&scratch, source->path, source->text, source->size, &parent,
+			      &problem) < 0) {
 		if (search->problem.code == 0 || problem.code == ENOMEM)
 			search->problem = problem;
 	} else if (strings_has(&scratch.extensions, search->extension)) {

@@ -52,7 +52,7 @@ static size_t arguments_before_file(const struct config *c)
 static int read_script(struct config *c, const char *file, const char **out_text,
 		       struct cj_error *err)
 {
-	struct profile_source source;
+	struct profile_source source = { 0 };
 	const char *path = arena_printf(&c->arena, "%s/%s", profile_shipped_dir(), file);
 	if (!path)
 		return cj_fail(err, ENOMEM, "plan the launcher");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where profiles are found, and which files are not taken. */
-/* WRAP: open access */
+/* WRAP: open access stat */
 #include "tests/profiles/profile_home.h"
 
 /* Nobody may search this one; NULL: none. */
@@ -19,6 +19,13 @@ int __wrap_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode)
 {
 	return is_closed(path) ? -1 : __real_access(path, mode);
+}
+
+int __real_stat(const char *path, struct stat *out);
+int __wrap_stat(const char *path, struct stat *out);
+int __wrap_stat(const char *path, struct stat *out)
+{
+	return is_closed(path) ? -1 : __real_stat(path, out);
 }
 
 int __real_open(const char *path, int flags, ...);
@@ -165,6 +172,29 @@ static void the_administrators_directory_is_never_passed_over(void **state)
 	closed_dir = NULL;
 }
 
+static void an_absent_directory_is_looked_for_once(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	auto_arena struct arena a = { 0 };
+	struct profile_source child = { 0 }, again = { 0 };
+	struct profile_dirs dirs = { 0 };
+	assert_int_equal(profile_dirs_find(&a, &dirs, &err), 0);
+	assert_int_equal(profile_source_read("python", 0, &a, &child, &err), 0);
+	/* each but the last, which the search reads without a question */
+	assert_int_equal(child.known_dirs, (1u << (dirs.count - 1)) - 1);
+	assert_int_equal(child.absent_dirs & 1,
+			 0); /* the caller's is there, without this profile */
+	again.known_dirs = child.known_dirs;
+	again.absent_dirs = child.absent_dirs | 1;
+	put_profile("python", "{\"pids\": 3}");
+	assert_int_equal(profile_source_read("python", 0, &a, &again, &err), 0);
+	assert_string_equal(again.path, child.path);
+	again = (struct profile_source){ 0 };
+	assert_int_equal(profile_source_read("python", 0, &a, &again, &err), 0);
+	assert_string_not_equal(again.path, child.path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +207,7 @@ int main(void)
 		HOME_TEST(a_seccomp_file_lies_beside_its_profile),
 		HOME_TEST(your_own_directory_that_is_closed_is_none),
 		HOME_TEST(the_administrators_directory_is_never_passed_over),
+		HOME_TEST(an_absent_directory_is_looked_for_once),
 	};
 	return cmocka_run_group_tests(tests, home_setup, home_teardown);
 }

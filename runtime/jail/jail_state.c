@@ -37,9 +37,10 @@ void jail_state_free(struct jail **j)
 	cj_free(j);
 }
 
-void jail_close_handles(struct jail *j)
+void jail_close_handles(struct jail *j, int listener_fd)
 {
 	auto_fd_bag struct fd_bag all = { 0 };
+	fd_bag_add(&all, listener_fd);
 	fd_bag_add(&all, take_fd(&j->handles.box_fd));
 	fd_bag_add(&all, take_fd(&j->handles.root_fd));
 	fd_bag_add(&all, take_fd(&j->handles.proc_fd));

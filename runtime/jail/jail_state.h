@@ -113,6 +113,7 @@ struct jail {
 	bool dies_at_birth; /* why: spawn_kills() */
 	pid_t init_pid;
 	int init_pidfd;
+	bool init_is_killed;  /* by jail_init_kill() */
 	bool is_sealed;       /* init has said so */
 	struct record record; /* its strings are the plan's and our own */
 	int record_fd;
@@ -137,7 +138,8 @@ struct jail {
 /* A jail in which nothing is held, for a run.  NULL: no memory. */
 struct jail *jail_state_create(const struct plan *plan, const char *id);
 void jail_state_free(struct jail **j);
-void jail_close_handles(struct jail *j);
+/* With the listener, of which -1 is none: together they are most often one call. */
+void jail_close_handles(struct jail *j, int listener_fd);
 
 /* A warning for the outcome: a sentence, lower case, no full stop. */
 void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

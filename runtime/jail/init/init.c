@@ -223,7 +223,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		fds[count++] = listener_fd;
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
 		return -err->code;
-	jail_close_handles(j);
+	jail_close_handles(j, take_fd(&listener_fd));
 	return 0;
 }
 

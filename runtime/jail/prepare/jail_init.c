@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "rootfs/id_namespace.h"
 #include "rootfs/mounts.h"
@@ -71,6 +72,20 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	return rc;
 }
 
+/* A SIGKILL is never lost: if it was sent, init need only be reaped. */
+static void end_init(struct jail *j)
+{
+	const int saved = errno;
+	siginfo_t info;
+	if (j->init_is_killed && j->init_pidfd >= 0) {
+		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)j->init_pidfd, &info, WEXITED));
+		cj_close(&j->init_pidfd);
+	}
+	cj_end_child(&j->init_pidfd);
+	j->init_is_killed = false;
+	errno = saved;
+}
+
 /* Until init has sealed itself, its end may be the kernel's doing. */
 void jail_init_leave(struct jail *j)
 {
@@ -78,7 +93,7 @@ void jail_init_leave(struct jail *j)
 	if (!j->is_sealed)
 		j->dies_at_birth = spawn_kills(&place);
 	cj_close(&j->link.sock_fd);
-	cj_end_child(&j->init_pidfd);
+	end_init(j);
 	j->init_pid = 0;
 }
 
@@ -90,7 +105,7 @@ int jail_init_ids_enter(struct jail *j, struct cj_error *err)
 /* The id is free for another jail only when no process has it: the jail's processes end first. */
 void jail_init_ids_leave(struct jail *j)
 {
-	cj_end_child(&j->init_pidfd);
+	end_init(j);
 	idmap_release(&j->ids);
 }
 
@@ -214,8 +229,8 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 
 void jail_init_seal_leave(struct jail *j)
 {
+	jail_close_handles(j, j->watch ? filter_watch_take_listener(j->watch) : -1);
 	filter_watch_destroy(&j->watch);
-	jail_close_handles(j);
 }
 
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
@@ -268,8 +283,8 @@ bool jail_init_kill(struct jail *j, bool is_alone)
 		if (wait_for_init(j->init_pidfd))
 			return true;
 	}
-	if (j->init_pidfd >= 0)
-		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	if (j->init_pidfd >= 0) /* ESRCH: dead already */
+		j->init_is_killed |= sys_pidfd_send_signal(j->init_pidfd, SIGKILL) == 0;
 	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */
 	if (is_alone || wait_for_init(j->init_pidfd))
 		return true;

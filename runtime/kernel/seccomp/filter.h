@@ -103,6 +103,8 @@ struct filter_watch; /* the supervisor's side of a listener */
 int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
 			struct cj_error *err);
 void filter_watch_destroy(struct filter_watch **slot);
+/* The caller's to close, with others; -1: it is closed.  Only filter_watch_destroy() may follow. */
+int filter_watch_take_listener(struct filter_watch *w);
 /* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
 

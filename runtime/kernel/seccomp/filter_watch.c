@@ -526,6 +526,11 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	return 0;
 }
 
+int filter_watch_take_listener(struct filter_watch *w)
+{
+	return take_fd(&w->listener_fd);
+}
+
 void filter_watch_destroy(struct filter_watch **slot)
 {
 	struct filter_watch *w = *slot;

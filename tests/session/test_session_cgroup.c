@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: mkdirat rmdir fstatfs system_file_write */
+/* WRAP: mkdirat rmdir fstatfs system_file_write system_file_write_back */
 /*
  * The cgroups of a session: limits and the verdict about memory on a fake cgroupfs with every
  * controller; birth and death on this host's real one.

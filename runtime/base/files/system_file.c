@@ -40,17 +40,29 @@ ssize_t system_file_read(int dir_fd, const char *name, char *buf, size_t size)
 	return system_file_reread(fd, buf, size);
 }
 
+static int put(int fd, const char *text)
+{
+	size_t size = strlen(text);
+	ssize_t written = sys_write(fd, text, size);
+	if (written < 0)
+		return -errno;
+	return (size_t)written == size ? 0 : -EIO;
+}
+
 int system_file_write(int dir_fd, const char *name, const char *text)
 {
 	auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	return fd < 0 ? -errno : put(fd, text);
+}
 
-	size_t size = strlen(text);
-	ssize_t put = sys_write(fd, text, size);
-	if (put < 0)
-		return -errno;
-	return (size_t)put == size ? 0 : -EIO;
+int system_file_write_back(int dir_fd, const char *name, const char *text, char *buf, size_t size,
+			   ssize_t *out_size)
+{
+	auto_fd int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : put(fd, text);
+	if (rc == 0)
+		*out_size = system_file_reread(fd, buf, size);
+	return rc;
 }
 
 int system_file_make_dir(int dir_fd, const char *name)

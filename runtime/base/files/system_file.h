@@ -24,6 +24,11 @@ ssize_t system_file_reread(int fd, char *buf, size_t size);
 /* One write(2) of `text` to an existing file, as kernel files want it. */
 int system_file_write(int dir_fd, const char *name, const char *text);
 
+/* The same, and reads what the file has then, as system_file_read() does: by one descriptor.
+ * Returns -errno of the write, or 0: *out_size is the number of bytes, or -errno of the read. */
+int system_file_write_back(int dir_fd, const char *name, const char *text, char *buf, size_t size,
+			   ssize_t *out_size);
+
 /*
  * A directory of cgroupfs, with mode 0755 whatever our umask is: the user's systemd, who has no
  * more rights than we, couldn't remove one that it may not open.  0 or -errno.

@@ -43,14 +43,14 @@ __attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, cons
 static bool enforce(struct cgroup *c, const char *file, const char *text, const char *expected)
 {
 	char taken[64];
-	int rc = system_file_write(c->dir_fd, file, text);
+	ssize_t got = 0;
+	int rc = system_file_write_back(c->dir_fd, file, text, taken, sizeof(taken), &got);
 	if (rc < 0) {
 		say_why(c, "write '%s' to '%s': %s", text, file, strerror(-rc));
 		return false;
 	}
 	size_t size = strlen(expected);
-	if (system_file_read(c->dir_fd, file, taken, sizeof(taken)) <= 0 ||
-	    strncmp(taken, expected, size) != 0 || taken[size] != '\n') {
+	if (got <= 0 || strncmp(taken, expected, size) != 0 || taken[size] != '\n') {
 		say_why(c, "'%s' did not take %s", file, text);
 		return false;
 	}

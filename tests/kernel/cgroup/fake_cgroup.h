@@ -3,8 +3,9 @@
  * fake_cgroup - a directory in /tmp that answers like cgroupfs, for what this host's real
  * one can't show: controllers, "no internal processes", refusals.
  *
- * The test wraps mkdirat, rmdir, fstatfs and system_file_write (a WRAP line) and includes this
- * once.  Only while `fake.root` is set does anything differ from the real calls.
+ * The test wraps mkdirat, rmdir, fstatfs, system_file_write and, if it sets limits,
+ * system_file_write_back (a WRAP line), and includes this once.  Only while `fake.root` is set
+ * does anything differ from the real calls.
  */
 #pragma once
 
@@ -214,4 +215,15 @@ int __wrap_system_file_write(int dir_fd, const char *name, const char *text)
 		(void)snprintf(line, sizeof(line), "%s%s\n", is_distorted ? "1" : "", text);
 	fake_put(dir_fd, name, line);
 	return 0;
+}
+
+int __wrap_system_file_write_back(int dir_fd, const char *name, const char *text, char *buf,
+				  size_t size, ssize_t *out_size);
+int __wrap_system_file_write_back(int dir_fd, const char *name, const char *text, char *buf,
+				  size_t size, ssize_t *out_size)
+{
+	int rc = __wrap_system_file_write(dir_fd, name, text);
+	if (rc == 0)
+		*out_size = system_file_read(dir_fd, name, buf, size);
+	return rc;
 }

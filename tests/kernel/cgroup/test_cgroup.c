@@ -22,7 +22,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 
-/* WRAP: mkdirat rmdir fstatfs system_file_write cgroup_host_read flock */
+/* WRAP: mkdirat rmdir fstatfs system_file_write system_file_write_back cgroup_host_read flock */
 #include "tests/forked.h"
 #include "tests/kernel/cgroup/fake_cgroup.h"
 #include "tests/first_thread.h"

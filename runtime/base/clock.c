@@ -23,6 +23,17 @@ uint64_t clock_epoch_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+void clock_text(int64_t epoch_ms, char out[static CLOCK_TEXT_MAX])
+{
+	const int64_t ms = (epoch_ms % 1000 + 1000) % 1000;
+	const time_t seconds = (epoch_ms - ms) / 1000;
+	struct tm utc = { 0 };
+
+	(void)gmtime_r(&seconds, &utc);
+	const size_t used = strftime(out, CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(out + used, CLOCK_TEXT_MAX - used, ".%03dZ", (int)ms);
+}
+
 uint64_t clock_earlier(uint64_t one_ms, uint64_t other_ms)
 {
 	if (one_ms == 0 || other_ms == 0)

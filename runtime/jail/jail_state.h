@@ -80,9 +80,9 @@ struct jail_run {
 	struct script script_line;       /* the code's "#!" line, if the plan wants it obeyed */
 	const char *code_real;           /* the path of the code's file; NULL: none, or not known */
 	char code_sha256[SHA256_HEX_MAX];
-	struct timespec started_at;
-	struct timespec started_tick; /* the same by the clock that the kernel stamps files with */
-	uint64_t started_ms;          /* the same on clock_ms() */
+	uint64_t started_epoch_ms;
+	struct timespec started_tick; /* by the clock that the kernel stamps files with */
+	uint64_t started_ms;          /* on clock_ms() */
 };
 
 struct jail {

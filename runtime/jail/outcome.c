@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "profiles/setting_types.h"
+#include "runtime/base/clock.h"
 
 #define EXIT_TIME_LIMIT   124
 #define EXIT_OWN_FAILURE  125
@@ -97,7 +98,7 @@ void outcome_init(struct outcome *o, const char *id, size_t output_cap)
 	(void)snprintf(o->id, sizeof(o->id), "%s", id); /* ids are checked before: is_name() */
 	capture_init(&o->output[0], output_cap);
 	capture_init(&o->output[1], output_cap);
-	(void)clock_gettime(CLOCK_REALTIME, &o->started_at); /* cannot fail: clock_gettime(2) */
+	o->started_epoch_ms = clock_epoch_ms();
 }
 
 void outcome_fini(struct outcome *o)

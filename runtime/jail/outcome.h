@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "netns/firewall/denials.h"
 #include "netns/network.h"
@@ -185,7 +184,7 @@ struct outcome {
 	struct strings warnings;
 	char code_sha256[SHA256_HEX_MAX]; /* "" without code */
 	const char *code_real;            /* the file that was opened as code; NULL: not known */
-	struct timespec started_at;
+	uint64_t started_epoch_ms;
 };
 
 void outcome_init(struct outcome *o, const char *id, size_t output_cap);

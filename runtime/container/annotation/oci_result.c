@@ -257,14 +257,6 @@ static void put_end(struct json_writer *w, const struct result_facts *f)
 	json_member_known(w, "signal", is_signal, (uint64_t)WTERMSIG(f->wait_status));
 }
 
-static void put_time(struct json_writer *w, const char *key, uint64_t epoch_ms)
-{
-	char text[STATE_TIME_MAX];
-
-	state_status_time(epoch_ms, text);
-	json_member_text(w, key, text);
-}
-
 /* `refused` is the name of the member that counts what `hits` is: "kills". */
 static void put_limit(struct json_writer *w, const char *name, const struct oci_u64 *value,
 		      const char *refused, const struct oci_u64 *hits)
@@ -301,8 +293,8 @@ void oci_result_text(struct json_writer *w, const struct result_facts *f)
 	json_member_text(w, "schema", OCI_RESULT_SCHEMA);
 	json_member_text(w, "id", f->id);
 	put_end(w, f);
-	put_time(w, "created", f->created_ms);
-	put_time(w, "ended", f->ended_ms);
+	result_put_ms(w, "created", f->created_ms);
+	result_put_ms(w, "ended", f->ended_ms);
 	json_member_object(w, "usage");
 	json_member_known(w, "cpu_ms", f->cpu_us.is_set, f->cpu_us.value / 1000);
 	put_number(w, "memory_peak_bytes", &f->memory_peak);

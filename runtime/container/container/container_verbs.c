@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
@@ -68,8 +69,8 @@ static void list_one(const struct oci_options *o, const char *id, struct json_wr
 		return;
 	}
 	enum state_status status = state_status_of(&s);
-	char created[STATE_TIME_MAX];
-	state_status_time(s.record.created_ms, created);
+	char created[CLOCK_TEXT_MAX];
+	clock_text(s.record.created_ms, created);
 	(void)printf("%-24s %-8d %-9s %-24s %-40s %u\n", s.record.id,
 		     status == STATE_STOPPED ? 0 : (int)s.record.pid, state_status_name(status),
 		     created, s.record.bundle, (unsigned)s.record.owner_uid);

@@ -29,6 +29,7 @@
 #include "runtime/container/config/oci_config.h"
 #include "runtime/kernel/ids/idmap.h"
 #include "runtime/kernel/process/process_tree.h"
+#include "runtime/run/report/result.h"
 
 #define LOCK_WAIT_MS 10000
 #define LOCK_STEP_NS 2000000
@@ -506,23 +507,11 @@ enum state_status state_status_of(const struct state *s)
 	return is_waiting ? STATE_CREATED : STATE_RUNNING;
 }
 
-void state_status_time(uint64_t epoch_ms, char out[static STATE_TIME_MAX])
-{
-	time_t seconds = (time_t)(epoch_ms / 1000);
-	struct tm utc = { 0 };
-	size_t used;
-
-	(void)gmtime_r(&seconds, &utc);
-	used = strftime(out, STATE_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &utc);
-	(void)snprintf(out + used, STATE_TIME_MAX - used, ".%03uZ", (unsigned)(epoch_ms % 1000));
-}
-
 void state_status_write(struct json_writer *w, const struct state *s, enum state_status status,
 			const struct oci_pairs *annotations, bool with_owner)
 {
-	char created[STATE_TIME_MAX], owner[16];
+	char owner[16];
 
-	state_status_time(s->record.created_ms, created);
 	json_open_object(w);
 	json_member_text(w, "ociVersion", OCI_VERSION_MAX);
 	json_member_text(w, "id", s->record.id);
@@ -530,7 +519,7 @@ void state_status_write(struct json_writer *w, const struct state *s, enum state
 	json_member_text(w, "status", state_status_name(status));
 	json_member_text(w, "bundle", s->record.bundle);
 	json_member_text(w, "rootfs", s->record.rootfs);
-	json_member_text(w, "created", created);
+	result_put_ms(w, "created", s->record.created_ms);
 	if (with_owner) {
 		/* the number: names come from plug-ins that a static program can't load */
 		(void)snprintf(owner, sizeof(owner), "%u", (unsigned)s->record.owner_uid);

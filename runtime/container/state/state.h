@@ -154,10 +154,6 @@ enum state_status state_status_of(const struct state *s);
 void state_status_write(struct json_writer *w, const struct state *s, enum state_status status,
 			const struct oci_pairs *annotations, bool with_owner);
 
-/* "2026-11-23T05:17:21.000123Z", in UTC: RFC 3339. */
-#define STATE_TIME_MAX 40
-void state_status_time(uint64_t epoch_ms, char out[static STATE_TIME_MAX]);
-
 /* --- the sockets: start, on which init listens, and notify, for datagrams of the program ------ */
 
 /* Each returns the descriptor of a SOCK_SEQPACKET, O_CLOEXEC. */

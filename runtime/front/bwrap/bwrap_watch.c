@@ -478,7 +478,7 @@ int bwrap_watch_end(struct bwrap_watch *w, const struct bwrap_start *s, int repo
 	if (rc == 0)
 		rc = bwrap_network_build(w, s, report_fd, &why);
 	print_warnings(s->config, w);
-	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
+	j->run.started_epoch_ms = clock_epoch_ms();
 	j->run.started_ms = clock_ms();
 	if (s->config->limits.values[LIMIT_WALL] > 0)
 		g.wall_at_ms = j->run.started_ms + s->config->limits.values[LIMIT_WALL];

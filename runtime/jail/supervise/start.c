@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -157,7 +156,7 @@ static int await_started(struct jail *j, struct cj_error *err)
 static void note_start(struct jail *j)
 {
 	/* Neither can fail for these clocks. */
-	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at);
+	j->run.started_epoch_ms = clock_epoch_ms();
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &j->run.started_tick);
 	j->run.started_ms = clock_ms();
 }

@@ -260,7 +260,7 @@ void verdict_adopt(const struct jail *j, struct outcome *out)
 	memcpy(out->layers, j->layers, sizeof(out->layers));
 	memcpy(out->code_sha256, j->run.code_sha256, sizeof(out->code_sha256));
 	out->code_real = j->run.code_real ? arena_strdup(&out->arena, j->run.code_real) : NULL;
-	out->started_at = j->run.started_at;
+	out->started_epoch_ms = j->run.started_epoch_ms;
 	adopt_network(j, out);
 }
 

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
@@ -168,13 +167,11 @@ static void end_event(struct events *e, struct json_writer *w)
 void events_add_start(struct events *e, const char *id)
 {
 	auto_json_writer struct json_writer *w = begin_event(e, EVENT_START);
-	struct timespec now;
 
 	if (!w)
 		return;
 	json_member_text(w, "id", id);
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	result_put_time(w, "time", &now);
+	result_put_ms(w, "time", clock_epoch_ms());
 	json_member_known(w, "timeout_ms", e->timeout_ms > 0, e->timeout_ms);
 	end_event(e, w);
 }

@@ -3,8 +3,8 @@
 #include "runtime/run/report/result.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/session/repl/repl_channel.h"
 
@@ -249,23 +249,12 @@ void result_put_warnings(struct json_writer *w, const struct strings *warnings)
 	json_member_texts(w, "warnings", warnings->items, warnings->count);
 }
 
-void result_put_time(struct json_writer *w, const char *key, const struct timespec *t)
-{
-	struct tm utc = { 0 };
-	char seconds[32], text[48];
-
-	(void)gmtime_r(&t->tv_sec, &utc);
-	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
-	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds, t->tv_nsec / 1000000);
-	json_member_filled(w, key, text);
-}
-
 void result_put_ms(struct json_writer *w, const char *key, int64_t epoch_ms)
 {
-	const struct timespec t = { .tv_sec = epoch_ms / 1000,
-				    .tv_nsec = epoch_ms % 1000 * 1000000 };
+	char text[CLOCK_TEXT_MAX];
 
-	result_put_time(w, key, &t);
+	clock_text(epoch_ms, text);
+	json_member_filled(w, key, text);
 }
 
 /* Of the command of --setup.  What was denied is the run's: the kernel counts it together. */
@@ -323,7 +312,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 		put_cell(w, o->cell);
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
-	result_put_time(w, "started_at", &o->started_at);
+	result_put_ms(w, "started_at", o->started_epoch_ms);
 	if (about->session)
 		json_member_filled(w, "session", about->session);
 	if (about->request_id)

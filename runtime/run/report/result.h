@@ -48,9 +48,7 @@ void result_put_warnings(struct json_writer *w, const struct strings *warnings);
 /* The member "usage". */
 void result_put_usage(struct json_writer *w, const struct usage *u);
 
-/* A member with a time: RFC 3339 in UTC, always with milliseconds. */
-void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);
-/* The same, of a time since 1970, or before it. */
+/* A member with a time: clock_text(). */
 void result_put_ms(struct json_writer *w, const char *key, int64_t epoch_ms);
 
 /* The jail was built, but the command could not be executed (o->exec_errno): sets o->error and its

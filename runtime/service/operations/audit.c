@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/unix.h"
 #include "runtime/base/json/json.h"
@@ -31,7 +31,7 @@ struct audit_record {
 	const struct summary *end;           /* NULL: the run is about to start */
 	const struct audit_session *session; /* NULL: it is of a run */
 	const struct call_record *call;      /* of a run: one of its calls; or NULL */
-	struct timespec time;
+	uint64_t epoch_ms;
 	char trace_id[33];
 };
 
@@ -193,7 +193,7 @@ static void put_record(const struct sink *s, const struct audit_record *r)
 	put_text(s, "schema", NULL, "cejail.audit/1");
 	put_text(s, "event", "CEJAIL_EVENT", event_of(r));
 	if (s->w)
-		result_put_time(s->w, "time", &r->time);
+		result_put_ms(s->w, "time", r->epoch_ms);
 	put_text(s, "id", r->session ? "CEJAIL_SESSION" : "CEJAIL_RUN_ID", o->job.id);
 	put_text(s, "caller", "CEJAIL_CALLER", o->caller);
 	put_text(s, "profile", "CEJAIL_PROFILE", o->profile);
@@ -387,7 +387,7 @@ static bool write_record(struct audit *a, struct audit_record r, const char *wha
 
 	if (!audit_is_on(a))
 		return !r.order->audit_required;
-	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
+	r.epoch_ms = clock_epoch_ms();
 	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.*s", TRACE_ID_DIGITS,
 		       r.order->job.trace.traceparent + TRACE_ID_AT);
 	int rc = a->file.fd >= 0 ? write_file(a, &r, &err) : 0;

@@ -244,17 +244,6 @@ static void only_ids_are_listed_in_order(void **state)
 	assert_string_equal(ids.items[1], "two");
 }
 
-static void times_are_rfc_3339(void **state)
-{
-	char text[STATE_TIME_MAX];
-	(void)state;
-
-	state_status_time(0, text);
-	assert_string_equal(text, "1970-01-01T00:00:00.000Z");
-	state_status_time(1763874000123, text);
-	assert_string_equal(text, "2025-11-23T05:00:00.123Z");
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
@@ -269,7 +258,6 @@ int main(void)
 		TEST(a_zombie_is_a_stopped_container),
 		TEST(a_lock_tells_created_from_running),
 		TEST(only_ids_are_listed_in_order),
-		TEST(times_are_rfc_3339),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

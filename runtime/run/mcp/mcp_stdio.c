@@ -103,31 +103,24 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 /* Calls back for whole lines until the input is paused, and keeps the rest. */
 static void handle_lines(struct mcp_stdio *s)
 {
-	char *begin = s->buffer, *limit = s->buffer + s->size, *newline;
+	size_t size;
 
-	while (is_reading(s) && !s->is_over && begin < limit &&
-	       (newline = memchr(begin + s->searched, '\n',
-				 (size_t)(limit - begin) - s->searched)) != NULL) {
-		size_t size = (size_t)(newline - begin);
+	while (is_reading(s) && !s->is_over &&
+	       (size = byte_queue_find_line(&s->input, &s->searched)) != SIZE_MAX) {
+		char *line = s->input.bytes + s->input.start, *newline = line + size;
 		bool is_cut = s->is_cut;
 		*newline = '\0';
-		s->searched = 0;
 		s->is_cut = false;
 		if (is_cut)
-			s->cut(s, (struct blob){ begin, MCP_LINE_EDGE },
+			s->cut(s, (struct blob){ line, MCP_LINE_EDGE },
 			       (struct blob){ newline - MCP_LINE_EDGE, MCP_LINE_EDGE });
 		else
-			s->line(s, begin, size);
+			s->line(s, line, size);
 		if (s->is_held)
 			*newline = '\n';
 		else
-			begin = newline + 1;
+			byte_queue_take(&s->input, size + 1);
 	}
-	s->size = (size_t)(limit - begin);
-	if (begin != s->buffer)
-		memmove(s->buffer, begin, s->size);
-	if (is_reading(s))
-		s->searched = s->size;
 }
 
 void mcp_stdio_hold(struct mcp_stdio *s, bool is_held)
@@ -140,17 +133,13 @@ void mcp_stdio_hold(struct mcp_stdio *s, bool is_held)
 
 static void read_input(struct mcp_stdio *s)
 {
-	size_t needed = s->size + CHUNK;
-	if (s->room < needed) {
-		char *grown = realloc(s->buffer, needed + needed / 2 + CHUNK);
-		if (!grown) {
-			fail_stream(s, ENOMEM, reading(s));
-			return;
-		}
-		s->buffer = grown;
-		s->room = needed + needed / 2 + CHUNK;
+	struct byte_queue *q = &s->input;
+
+	if (q->room - q->end < CHUNK && byte_queue_grow(q, CHUNK + byte_queue_size(q) / 2) < 0) {
+		fail_stream(s, ENOMEM, reading(s));
+		return;
 	}
-	ssize_t got = sys_read(s->in_fd, s->buffer + s->size, CHUNK);
+	ssize_t got = sys_read(s->in_fd, q->bytes + q->end, CHUNK);
 	if (got < 0 && errno == EAGAIN)
 		return;
 	if (got < 0)
@@ -159,14 +148,16 @@ static void read_input(struct mcp_stdio *s)
 		s->is_over = true;
 		return;
 	}
-	s->size += (size_t)got;
+	q->end += (size_t)got;
 	handle_lines(s);
 	/* Else the buffer has no newline: of a line that is too long both ends are kept. */
-	if (!is_reading(s) || s->size <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
+	if (!is_reading(s) || byte_queue_size(q) <= (s->is_cut ? 2 * MCP_LINE_EDGE : MCP_LINE_MAX))
 		return;
-	memmove(s->buffer + MCP_LINE_EDGE, s->buffer + s->size - MCP_LINE_EDGE, MCP_LINE_EDGE);
+	memmove(q->bytes + q->start + MCP_LINE_EDGE, q->bytes + q->end - MCP_LINE_EDGE,
+		MCP_LINE_EDGE);
 	s->is_cut = true;
-	s->size = s->searched = 2 * MCP_LINE_EDGE;
+	s->searched = 2 * MCP_LINE_EDGE;
+	q->end = q->start + s->searched;
 }
 
 /* The end comes also while paused (EPOLLRDHUP of a socket): the client needs no answers. */
@@ -265,6 +256,6 @@ void mcp_stdio_close(struct mcp_stdio *s)
 		cj_close(&s->out_fd);
 	}
 	cj_close(&s->own_out_fd);
-	free(take_ptr(s->buffer));
+	byte_queue_fini(&s->input);
 	byte_queue_fini(&s->queue);
 }

@@ -24,14 +24,14 @@ struct mcp_stdio {
 	struct loop *loop;
 	struct watch in, out;
 	int in_fd, out_fd;
-	int own_out_fd; /* out_fd as a non-blocking file of our own; -1: none */
-	bool owns_fds;  /* the first two, which are non-blocking */
-	bool is_socket; /* out_fd */
-	bool reads_on;  /* set by the caller: a long queue does not stop the reading */
-	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
-	size_t size, room, searched;
+	int own_out_fd;          /* out_fd as a non-blocking file of our own; -1: none */
+	bool owns_fds;           /* the first two, which are non-blocking */
+	bool is_socket;          /* out_fd */
+	bool reads_on;           /* set by the caller: a long queue does not stop the reading */
+	struct byte_queue input; /* an incomplete line, or lines that wait */
+	size_t searched;
 	struct byte_queue queue; /* to be written */
-	bool is_cut;             /* the buffer has both ends of a line that is too long */
+	bool is_cut;             /* the input has both ends of a line that is too long */
 	bool is_paused;          /* the queue is long */
 	bool is_held;            /* mcp_stdio_hold() */
 	bool is_over;            /* the peer closed its end, or: */

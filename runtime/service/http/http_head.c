@@ -171,22 +171,25 @@ static int read_length(struct http_head *head, struct cj_error *err)
 	return 0;
 }
 
-/* `token` is one of the comma-separated values of the header. */
-static bool lists(const struct http_head *head, const char *name, const char *token)
+bool http_value_lists(const char *value, const char *token)
 {
-	size_t size = strlen(token);
+	const size_t size = strlen(token);
 
-	for (size_t i = 0; i < head->count; i++) {
-		if (strcasecmp(head->fields[i].name, name) != 0)
-			continue;
-		const char *v = head->fields[i].value;
-		for (v += strspn(v, ", \t"); *v; v += strspn(v, ", \t")) {
-			size_t length = strcspn(v, ", \t");
-			if (length == size && strncasecmp(v, token, size) == 0)
-				return true;
-			v += length;
-		}
+	for (value += strspn(value, ", \t"); *value; value += strspn(value, ", \t")) {
+		const size_t length = strcspn(value, ", \t");
+		if (length == size && strncasecmp(value, token, size) == 0)
+			return true;
+		value += length;
 	}
+	return false;
+}
+
+bool http_head_lists(const struct http_head *head, const char *name, const char *token)
+{
+	for (size_t i = 0; i < head->count; i++)
+		if (strcasecmp(head->fields[i].name, name) == 0 &&
+		    http_value_lists(head->fields[i].value, token))
+			return true;
 	return false;
 }
 
@@ -216,8 +219,8 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 		rc = check_once(out, err);
 	if (rc == 0)
 		rc = read_length(out, err);
-	out->keeps_open = !lists(out, "Connection", "close") &&
-			  (out->is_1_1 || lists(out, "Connection", "keep-alive"));
-	out->expects_continue = out->is_1_1 && lists(out, "Expect", "100-continue");
+	out->keeps_open = !http_head_lists(out, "Connection", "close") &&
+			  (out->is_1_1 || http_head_lists(out, "Connection", "keep-alive"));
+	out->expects_continue = out->is_1_1 && http_head_lists(out, "Expect", "100-continue");
 	return rc;
 }

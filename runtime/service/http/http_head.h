@@ -51,3 +51,7 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 
 /* NULL: there is none. */
 const char *http_head_get(const struct http_head *head, const char *name);
+
+/* `token` is one of the comma-separated values of the header. */
+bool http_head_lists(const struct http_head *head, const char *name, const char *token);
+bool http_value_lists(const char *value, const char *token);

@@ -10,22 +10,9 @@
 
 #define DOMAIN ".upstream.internal"
 
-/* One of the values between commas. */
-static bool names(const char *list, const char *token)
-{
-	const size_t size = strlen(token);
-	for (list += strspn(list, ", \t"); *list; list += strspn(list, ", \t")) {
-		const size_t length = strcspn(list, ", \t");
-		if (length == size && strncasecmp(list, token, size) == 0)
-			return true;
-		list += length;
-	}
-	return false;
-}
-
 bool origin_is_hop(const char *name, const char *named)
 {
-	return http_upstream_is_hop(name) || (named && names(named, name));
+	return http_upstream_is_hop(name) || (named && http_value_lists(named, name));
 }
 
 bool origin_sends(const struct origin *o, const struct http_head *head, const char *name)
@@ -35,11 +22,7 @@ bool origin_sends(const struct origin *o, const struct http_head *head, const ch
 	for (size_t i = 0; i < o->nheaders; i++)
 		if (strcasecmp(name, o->headers[i].name) == 0)
 			return false;
-	for (size_t i = 0; i < head->count; i++)
-		if (strcasecmp(head->fields[i].name, "Connection") == 0 &&
-		    names(head->fields[i].value, name))
-			return false;
-	return !origin_is_hop(name, NULL);
+	return !http_head_lists(head, "Connection", name) && !origin_is_hop(name, NULL);
 }
 
 /* A server may take '\' for '/', and ignore what stands behind ';'. */

@@ -8,7 +8,8 @@
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
  *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
- *	              gateway (the program that opens it), loader (which it forks, of rules),
+ *	              gateway (the program that opens it, or that of --upstream), loader (which it
+ *	              forks, of rules and links),
  *	              intermediate, keeper, helper (pasta or slirp4netns until it is executed),
  *	              scope-helper; "intermediate2" is the second intermediate of a run; a helper of
  *	              libexec is a "scope-helper", and what it leaves behind a "holder" (of the
@@ -210,7 +211,7 @@ static const char *role_in_bwrap(const struct task *parent, pid_t pid, int event
 		return "scope-helper";
 	const bool is_init = !has_init || pid_depth(pid) > pid_depth(parent->pid);
 	has_init = true;
-	return is_init ? "init" : "gateway";
+	return is_init ? "init" : "intermediate";
 }
 
 /* Of a reduced run: its init has no pid namespace, and forks a guard before the program. */
@@ -245,10 +246,20 @@ static const char *role_of_gateway(void)
 	return role;
 }
 
+/* One that stays comes with a pidfd: libexec_start().  Others are posix_spawn(3)'s. */
+static bool begins_helper_that_stays(pid_t parent, int event)
+{
+	struct user_regs_struct regs;
+	return event == PTRACE_EVENT_VFORK && ptrace(PTRACE_GETREGS, parent, NULL, &regs) == 0 &&
+	       regs.orig_rax == SYS_clone && regs.rdi & CLONE_PIDFD;
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
 	if (strcmp(parent->role, "gateway") == 0 && is_gateway(parent->pid))
 		return role_of_gateway();
+	if (begins_helper_that_stays(parent->pid, event))
+		return "gateway";
 	if (the.is_session)
 		return role_in_session(parent, pid, event);
 	if (the.is_mcp)
@@ -273,10 +284,7 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return "scope-helper";
 	if (pid_depth(pid) > pid_depth(parent->pid))
 		return "init";
-	static bool has_gateway; /* the gateway begins before any uplink */
-	const char *role = has_gateway ? "intermediate" : "gateway";
-	has_gateway = true;
-	return role;
+	return "intermediate";
 }
 
 /* The second of a kind is "intermediate2". */

@@ -300,7 +300,7 @@ def _():
 # --- exec ---
 
 # inject's names for the process that joins the container and for the one that it forks there.
-EXEC_ROLES = ("supervisor", "gateway", "other")
+EXEC_ROLES = ("supervisor", "intermediate", "keeper")
 
 
 class ExecTrial(Trial):

@@ -322,7 +322,8 @@ def _():
         first = next(sleeper)  # from then on it is told
         while_it_runs = only("public.test:80", deny=["other.test"])
         change(session, while_it_runs)
-        session.says("touch /box/go", "")  # its result is the first with the change
+        session.says("true", "")  # its result is the first with the change
+        session.says("touch /box/go", "")
         lines = [first.data, *(event.data for event in sleeper)]
         events = [line for line in lines if line["type"] == "network"]
         equal([event["rules"] for event in events], [{"changed": True, **while_it_runs}], "the event")

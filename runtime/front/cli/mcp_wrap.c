@@ -73,13 +73,11 @@ int wrap_take(struct wrap *w, const char *const *args, struct arena *a, struct c
 
 int wrap_check(const struct options *o, struct cj_error *err)
 {
+	if (options_check(o, is_usable, "mcp wrap", err) < 0)
+		return -err->code;
 	for (size_t i = 0; i < o->count; i++) {
 		const struct given *g = &o->items[i];
 		const char *option = g->setting->option, *value = g->value;
-		if (!is_usable(g->setting)) {
-			cj_refuse(err, "option '%s' is not for 'cejail mcp wrap'", g->named);
-			return cj_hint(err, "see 'cejail mcp wrap --help'");
-		}
 		if (strcmp(option, "json") == 0 && !value) {
 			cj_refuse(err, "'%s': standard output is the server's", g->named);
 			return cj_hint(err, "write the result to a file: --json=FILE");

@@ -102,12 +102,8 @@ static int read_run_options(struct mcp_options *o, const char *const *rest,
 		cj_refuse(err, "'cejail mcp' takes no program: its client sends it");
 		return cj_hint(err, "see 'cejail mcp --help'");
 	}
-	for (size_t i = 0; i < run->count; i++)
-		if (!is_usable(run->items[i].setting)) {
-			cj_refuse(err, "option '%s' is not for 'cejail mcp'", run->items[i].named);
-			return cj_hint(err, "see 'cejail mcp --help'");
-		}
-	if (options_expand(&o->run, caller_env, &c->arena, err) < 0 || take_profiles(o, err) < 0)
+	if (options_check(run, is_usable, "mcp", err) < 0 ||
+	    options_expand(&o->run, caller_env, &c->arena, err) < 0 || take_profiles(o, err) < 0)
 		return -err->code;
 	if (options_apply_delivery(&o->run, c, err) < 0 || options_apply_rest(&o->run, c, err) < 0)
 		return -err->code;

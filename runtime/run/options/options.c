@@ -170,6 +170,18 @@ static int read_variables(const char *path, const char *const *caller_env, struc
 	return 0;
 }
 
+int options_check(const struct options *o, bool (*takes)(const struct setting *), const char *verb,
+		  struct cj_error *err)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (!takes(o->items[i].setting)) {
+			cj_refuse(err, "option '%s' is not for 'cejail %s'", o->items[i].named,
+				  verb);
+			return cj_hint(err, "see 'cejail %s --help'", verb);
+		}
+	return 0;
+}
+
 int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
 		   struct cj_error *err)
 {

@@ -39,6 +39,10 @@ struct options {
 int options_scan(const char *verb, const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err);
 
+/* Refuses the first option that 'cejail VERB' does not take. */
+int options_check(const struct options *o, bool (*takes)(const struct setting *), const char *verb,
+		  struct cj_error *err);
+
 /*
  * options_expand - replace every --env-file by its variables.  They go before all other options,
  * so that --env overrides them at any position.

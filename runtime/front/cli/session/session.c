@@ -147,14 +147,8 @@ static int read_options(const struct session_verb *v, struct session_call *c, st
 
 	if (options_scan(c->verb, c->rest.args, &config->arena, &c->options, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < c->options.count; i++) {
-		const struct given *g = &c->options.items[i];
-		if (v->takes(g->setting))
-			continue;
-		cj_refuse(err, "option '%s' is not for 'cejail %s'", g->named, c->verb);
-		return cj_hint(err, "see 'cejail %s --help'", c->verb);
-	}
-	if (options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
+	if (options_check(&c->options, v->takes, c->verb, err) < 0 ||
+	    options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
 	    options_apply_delivery(&c->options, config, err) < 0 ||
 	    options_apply_rest(&c->options, config, err) < 0)
 		return -err->code;

@@ -6,7 +6,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/text.h"
-#include "runtime/front/mcp/upstream/upstream_parts.h"
 
 void upstream_init(struct upstream *u, struct loop *loop, const struct server_spec *spec,
 		   const struct upstream_link *link)

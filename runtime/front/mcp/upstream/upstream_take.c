@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The messages to a server, and from it.  Nothing here closes the link. */
-#include "runtime/front/mcp/upstream/upstream_parts.h"
+#include "runtime/front/mcp/upstream/upstream.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -72,12 +72,17 @@ int __wrap_prctl(int option, ...)
 }
 
 static bool has_no_proc;
+static const char *left; /* the set in which the status still shows a capability */
 
 bool __real_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
 bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count);
 bool __wrap_self_status_masks(int proc_fd, struct self_mask *masks, size_t count)
 {
-	return !has_no_proc && __real_self_status_masks(proc_fd, masks, count);
+	if (has_no_proc || !__real_self_status_masks(proc_fd, masks, count))
+		return false;
+	for (size_t i = 0; i < count && left; i++)
+		masks[i].value |= strcmp(masks[i].name, left) == 0;
+	return true;
 }
 
 static int keyring_code; /* the errno of a session keyring; 0: there is one */
@@ -173,6 +178,19 @@ static void a_privilege_that_is_still_there_after_a_successful_call_is_an_error(
 	}
 }
 
+static void a_capability_in_any_set_of_the_status_is_an_error(void **state)
+{
+	(void)state;
+	static const char *const sets[] = { "CapEff", "CapPrm", "CapInh", "CapAmb", "CapBnd" };
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		left = sets[i];
+		try_in_child(drop);
+		left = NULL;
+		assert_int_equal(tried->rc, -EPERM);
+		assert_non_null(strstr(tried->err.msg, "verify the "));
+	}
+}
+
 /* The user namespace is made, and has no ids: what is asked for next is refused by the kernel. */
 static int become_somebody(struct cj_error *err)
 {
@@ -211,6 +229,7 @@ int main(void)
 		cmocka_unit_test(new_privileges_are_refused_or_it_fails),
 		cmocka_unit_test(
 		    a_privilege_that_is_still_there_after_a_successful_call_is_an_error),
+		cmocka_unit_test(a_capability_in_any_set_of_the_status_is_an_error),
 		cmocka_unit_test(an_id_that_is_not_mapped_is_named),
 		cmocka_unit_test(a_full_quota_of_keys_is_an_error_with_a_remedy),
 	};

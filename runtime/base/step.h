@@ -61,6 +61,11 @@ void step_wait_forever(const struct step_link *link);
  */
 int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
 	      const int *fds, size_t nfds, struct cj_error *err);
+/* The same without data and descriptors. */
+static inline int step_say(const struct step_link *link, unsigned step, struct cj_error *err)
+{
+	return step_tell(link, step, NULL, 0, NULL, 0, err);
+}
 
 /*
  * step_next - the peer's next message, whichever step it is.

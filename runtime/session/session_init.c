@@ -101,7 +101,7 @@ _Noreturn static void reaper_main(struct jail *j, int link_fd, int door_fd)
 	if (live(j, link_fd, door_fd, &err) < 0)
 		step_abort(&j->link, &err);
 	init_reap_all();
-	(void)!step_tell(&j->link, STEP_EMPTY, NULL, 0, NULL, 0, &err); /* nobody may listen */
+	(void)!step_say(&j->link, STEP_EMPTY, &err); /* nobody may listen */
 	_exit(EXIT_SUCCESS);
 }
 

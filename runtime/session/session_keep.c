@@ -99,7 +99,7 @@ static int ask_init(const struct jail *j, enum session_isolation *out_isolation,
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct serving serving;
-	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
+	if (step_say(&j->link, STEP_SESSION, err) < 0 ||
 	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(serving))

@@ -350,7 +350,7 @@ static void drain(struct watcher *w)
 	const struct step_link link = link_to_reader(w);
 	const uint64_t until_ms = clock_ms() + GATEWAY_DRAIN_MS;
 	struct cj_error lost = { 0 };
-	if (w->fds[HELD_LOG] < 0 || step_tell(&link, GATEWAY_DRAIN, NULL, 0, NULL, 0, &lost) < 0)
+	if (w->fds[HELD_LOG] < 0 || step_say(&link, GATEWAY_DRAIN, &lost) < 0)
 		return;
 	while (fd_await(w->fds[HELD_LOG], POLLIN, clock_ms_until(until_ms)) && receive(w))
 		;
@@ -466,7 +466,7 @@ static bool is_told_to_go(struct watcher *w)
 	struct cj_error err = { 0 };
 
 	step_wait_forever(&link);
-	bool is_told = step_tell(&link, RESULT_READY, NULL, 0, NULL, 0, &err) == 0 &&
+	bool is_told = step_say(&link, RESULT_READY, &err) == 0 &&
 		       step_await(&link, RESULT_GO, NULL, &err) == 0;
 	cj_close(&w->fds[HELD_LINK]);
 	return is_told;
@@ -536,5 +536,5 @@ int oci_result_go(int go_fd, struct cj_error *err)
 {
 	const struct step_link link = { go_fd, "the result process", step_names };
 
-	return step_tell(&link, RESULT_GO, NULL, 0, NULL, 0, err);
+	return step_say(&link, RESULT_GO, err);
 }

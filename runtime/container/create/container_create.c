@@ -231,7 +231,7 @@ static int map_ids(struct creation *c, struct cj_error *err)
 	if (user->is_wanted && !user->path &&
 	    container_spawn_map_ids(&c->bundle.config.on_linux, c->init_pid, err) < 0)
 		return -err->code;
-	if (step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err) < 0)
+	if (step_say(&c->link, CREATION_IDS_MAPPED, err) < 0)
 		return -err->code;
 	return step_await(&c->link, CREATION_NAMESPACES, NULL, err);
 }
@@ -319,7 +319,7 @@ static int hooks_enter(struct creation *c, struct cj_error *err)
 	    container_hooks_run(c->options, config, OCI_HOOK_CREATE_RUNTIME, &c->state,
 				STATE_CREATING, err) < 0)
 		return -err->code;
-	return step_tell(&c->link, CREATION_HOOKS_DONE, NULL, 0, NULL, 0, err);
+	return step_say(&c->link, CREATION_HOOKS_DONE, err);
 }
 
 /* The rules are loaded when every hook that makes a network has run, or by path before. */
@@ -399,8 +399,7 @@ static int created_enter(struct creation *c, struct cj_error *err)
 	c->state.record.is_created = true;
 	if (c->state.record.rdt.is_shared)
 		c->state.record.rdt.is_made = false; /* from here on other containers may join */
-	if (state_write(&c->state, err) < 0 ||
-	    step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err) < 0)
+	if (state_write(&c->state, err) < 0 || step_say(&c->link, CREATION_CREATED, err) < 0)
 		return -err->code;
 	return c->result_go_fd >= 0 ? oci_result_go(c->result_go_fd, err) : 0;
 }

@@ -110,7 +110,7 @@ static int loopback_enter(struct init *in, struct cj_error *err)
 
 static int hooks_enter(struct init *in, struct cj_error *err)
 {
-	if (step_tell(&in->link, CREATION_NAMESPACES, NULL, 0, NULL, 0, err) < 0)
+	if (step_say(&in->link, CREATION_NAMESPACES, err) < 0)
 		return -err->code;
 	return step_await(&in->link, CREATION_HOOKS_DONE, NULL, err);
 }
@@ -276,7 +276,7 @@ static void handle_signals(void (*handler)(int))
 static int created_enter(struct init *in, struct cj_error *err)
 {
 	handle_signals(end_by_signal);
-	if (step_tell(&in->link, CREATION_BUILT, NULL, 0, NULL, 0, err) < 0)
+	if (step_say(&in->link, CREATION_BUILT, err) < 0)
 		return -err->code;
 	return step_await(&in->link, CREATION_CREATED, NULL, err);
 }
@@ -321,8 +321,7 @@ static void await_start(struct init *in)
 		/* the peer wants the program to start, and knows that it does */
 		is_wanted = in->link.sock_fd >= 0 &&
 			    step_await(&in->link, CREATION_START, NULL, &ignored) == 0 &&
-			    step_tell(&in->link, CREATION_STARTING, NULL, 0, NULL, 0, &ignored) ==
-				0;
+			    step_say(&in->link, CREATION_STARTING, &ignored) == 0;
 	}
 	handle_signals(SIG_DFL);
 	cj_close(&in->c->start_fd); /* a second start is refused from here on */

@@ -23,7 +23,7 @@ static int start_init(const struct state *s, const struct oci_config *config, st
 		return fd;
 	const struct step_link link = { fd, "the container's init", creation_step_names };
 	step_limit_wait(fd, container_hooks_wait_ms(config, OCI_HOOK_START_CONTAINER));
-	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0)
+	if (step_say(&link, CREATION_START, err) < 0)
 		return -err->code;
 	if (step_await(&link, CREATION_STARTING, NULL, err) < 0)
 		return -err->code;

@@ -77,8 +77,7 @@ static int become(const struct execution *e, const struct step_link *link, struc
 	auto_console struct console console = CONSOLE_NULL;
 	if (step_await(link, EXEC_SEEN, NULL, err) < 0 || enter_console(e, &console, err) < 0 ||
 	    process_become(e->process, e->console_fd >= 0 ? &console : NULL, err) < 0 ||
-	    process_find(e->process, err) < 0 ||
-	    step_tell(link, EXEC_READY, NULL, 0, NULL, 0, err) < 0)
+	    process_find(e->process, err) < 0 || step_say(link, EXEC_READY, err) < 0)
 		return -err->code;
 	return step_await(link, EXEC_GO, NULL, err);
 }
@@ -272,7 +271,7 @@ static int spawn(struct execution *e, struct cj_error *err)
 	if (msg.size != sizeof(e->pid))
 		return cj_fail(err, EPROTO, "read the pid of the container's new process");
 	memcpy(&e->pid, msg.data, sizeof(e->pid));
-	return step_tell(&e->link, EXEC_SEEN, NULL, 0, NULL, 0, err);
+	return step_say(&e->link, EXEC_SEEN, err);
 }
 
 static int check_status(const struct execution *e, struct cj_error *err)
@@ -369,7 +368,7 @@ static int let_go(struct execution *e, struct cj_error *err)
 	    process_adjust(e->process, e->pid, err) < 0 ||
 	    (e->options->pid_file && caller_write_pid(e->options->pid_file, e->pid, err) < 0))
 		return -err->code;
-	return step_tell(&e->link, EXEC_GO, NULL, 0, NULL, 0, err);
+	return step_say(&e->link, EXEC_GO, err);
 }
 
 static int start(struct execution *e, struct cj_error *err)

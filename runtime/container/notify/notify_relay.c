@@ -162,7 +162,7 @@ static _Noreturn void relay_main(struct notify_relay *r, int fds[static HELD_COU
 	}
 	r->manager_fd = fds[HELD_MANAGER];
 	r->program_fd = fds[HELD_PROGRAM];
-	rc = step_tell(&link, RELAY_READY, NULL, 0, NULL, 0, &err);
+	rc = step_say(&link, RELAY_READY, &err);
 	cj_close(&fds[HELD_LINK]);
 	if (rc == 0)
 		notify_relay_wait(r, fds[HELD_PID]);

@@ -23,7 +23,7 @@ static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
 {
 	if (!j->plan->uses_zygote)
 		return cj_reject(err, "the jail was not prepared for a zygote");
-	if (step_tell(&j->link, STEP_ADOPT, NULL, 0, NULL, 0, err) < 0 ||
+	if (step_say(&j->link, STEP_ADOPT, err) < 0 ||
 	    step_await(&j->link, STEP_ADOPTED, out, err) < 0)
 		return -err->code;
 	const size_t rulesets = j->layers[LAYER_LANDLOCK] == LAYER_ON;

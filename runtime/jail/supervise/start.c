@@ -274,11 +274,10 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	return cj_hint(err, "preload less, or set no 'cpu_time'");
 }
 
-static void close_all(int *fds, size_t count)
+static void close_all(int fds[3])
 {
-	auto_fd_bag struct fd_bag all = { 0 };
-	for (size_t i = 0; i < count; i++)
-		fd_bag_add(&all, take_fd(&fds[i]));
+	for (size_t i = 0; i < 3; i++)
+		cj_close(&fds[i]);
 }
 
 static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
@@ -295,7 +294,7 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 	if (sent < 0)
 		return sent;
 	cj_close(&calls_fd);
-	close_all(far, 3); /* our copies would delay the end of file */
+	close_all(far); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);
 	start_take_last_line(j, err);
 	return rc;
@@ -308,7 +307,7 @@ int jail_warm(struct jail *j, int zygote_fd, const struct program *launcher, str
 		return refuse_second(err);
 	j->warm.launcher = launcher;
 	int rc = warm(j, zygote_fd, far, err);
-	close_all(far, 3);
+	close_all(far);
 	if (rc == 0)
 		return 0;
 	cj_stage(err, "program");
@@ -379,7 +378,7 @@ int start_send(struct jail *j, const struct program *program, const struct jail_
 	if (!j->run.binds)
 		j->run.binds = bind_watch_begin(&j->plan->root);
 	int rc = send_program(j, far, err);
-	close_all(far, 3); /* our copies would delay the end of file */
+	close_all(far); /* our copies would delay the end of file */
 	if (rc < 0)
 		return fail_program(err);
 	jail_record_started(j); /* while init starts it */

@@ -53,7 +53,7 @@ static pid_t get_ready(const struct step_link *link, pid_t (*fork_now)(void))
 	if (err.code != 0 || !is_servable(&err))
 		step_abort(link, &err);
 	else
-		(void)step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err);
+		(void)step_say(link, ZYGOTE_READY, &err);
 	if (err.code != 0)
 		_exit(EXIT_FAILURE);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with these arguments */

@@ -165,6 +165,9 @@ int gateway_start(const struct gateway_wants *wants, int jail_fd, struct gateway
  */
 int gateway_start_log(int log_fd, struct gateway *out, struct cj_error *err);
 
+/* After EPIPE in place of a process' first answer: why that may be.  Returns -err->code. */
+int gateway_hint(struct cj_error *err);
+
 /* A loader alone.  The program begins with the caller's rights, but an execve(2) of a user other
  * than root keeps only ambient capabilities: capabilities(7). */
 int gateway_start_loader(struct loader *out, struct cj_error *err);

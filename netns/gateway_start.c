@@ -121,6 +121,11 @@ int gateway_start_loader(struct loader *out, struct cj_error *err)
 	return 0;
 }
 
+int gateway_hint(struct cj_error *err)
+{
+	return cj_hint_for(err, EPIPE, "run libexec/cejail/gateway: it says if it lacks a library");
+}
+
 void gateway_stop(struct gateway *g)
 {
 	cj_end_child(&g->pidfd);

@@ -255,8 +255,7 @@ static int take_gateway(struct network *n, struct cj_error *err)
 	auto_step_msg struct step_msg msg = { 0 };
 	struct gateway_opened opened;
 	if (network_await_gateway(n, GATEWAY_OPENED, GATEWAY_ANSWER_MS, &msg, err) < 0)
-		return cj_hint_for(err, EPIPE,
-				   "run libexec/cejail/gateway: it says if it lacks a library");
+		return gateway_hint(err);
 	if (msg.size != sizeof(opened))
 		return cj_fail(err, EPROTO, "receive the gateway's sockets");
 	memcpy(&opened, msg.data, sizeof(opened));
@@ -475,8 +474,9 @@ static void on_uplink(struct network *n)
 static void serve_upstream(struct network *n)
 {
 	struct cj_error why = { 0 };
+	char text[CJ_ERROR_TEXT_MAX];
 	if (http_upstream_serve(n->upstream, &why) < 0)
-		warn(n, "%s", why.msg);
+		warn(n, "%s", cj_error_text(&why, text));
 }
 
 static int serve_source(struct network *n, enum network_source source, struct cj_error *err)

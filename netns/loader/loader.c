@@ -78,13 +78,10 @@ static int send_lists(const struct loader *l, struct loader_order *o, struct cj_
 	return 0;
 }
 
-static int exchange(const struct loader *l, enum loader_step step, struct loader_order *o,
-		    const int *fds, size_t nfds, struct loader_answer *out, struct cj_error *err)
+static int receive_answer(const struct loader *l, struct loader_answer *out, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	if (send_lists(l, o, err) < 0 ||
-	    step_tell(&l->link, step, o, sizeof(*o), fds, nfds, err) < 0 ||
-	    step_await(&l->link, LOADER_DONE, &msg, err) < 0)
+	if (step_await(&l->link, LOADER_DONE, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(*out))
 		return cj_fail(err, EPROTO, "receive the loader's answer");
@@ -92,11 +89,28 @@ static int exchange(const struct loader *l, enum loader_step step, struct loader
 	return 0;
 }
 
+static int exchange(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
+		    size_t nfds, struct loader_answer *out, struct cj_error *err)
+{
+	if (l->is_looking && receive_answer(l, out, err) < 0)
+		return -err->code;
+	l->is_looking = false;
+	if (send_lists(l, o, err) < 0 ||
+	    step_tell(&l->link, step, o, sizeof(*o), fds, nfds, err) < 0)
+		return -err->code;
+	return receive_answer(l, out, err);
+}
+
+static int refuse_order(enum loader_step step, struct cj_error *err)
+{
+	return cj_fail(err, EPIPE, "order the loader to %s", loader_step_names[step]);
+}
+
 static int give(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
 		size_t nfds, struct loader_answer *out, struct cj_error *err)
 {
 	if (loader_has_ended(l))
-		return cj_fail(err, EPIPE, "order the loader to %s", loader_step_names[step]);
+		return refuse_order(step, err);
 	if (exchange(l, step, o, fds, nfds, out, err) < 0) {
 		loader_stop(l); /* no later answer may be taken for another order's */
 		return -err->code;
@@ -216,12 +230,22 @@ int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, st
 
 int loader_look(struct loader *l, struct links_state *out, struct cj_error *err)
 {
-	struct loader_order o = { 0 };
+	const struct loader_order o = { 0 };
 	struct loader_answer answer;
-	if (give(l, LOADER_LOOK, &o, NULL, 0, &answer, err) < 0)
+	if (loader_has_ended(l))
+		return refuse_order(LOADER_LOOK, err);
+	int rc = l->is_looking ? 0 : step_tell(&l->link, LOADER_LOOK, &o, sizeof(o), NULL, 0, err);
+	l->is_looking = true;
+	if (rc == 0 && !fd_await(l->link.sock_fd, POLLIN, LOADER_LOOK_MS))
+		return -EAGAIN;
+	if (rc < 0 || receive_answer(l, &answer, err) < 0) {
+		loader_stop(l);
 		return -err->code;
+	}
+	l->is_looking = false;
 	*out = answer.state;
-	return 0;
+	*err = answer.why;
+	return -err->code;
 }
 
 int loader_unplug(struct loader *l, struct cj_error *err)
@@ -250,4 +274,5 @@ void loader_stop(struct loader *l)
 		(void)!loader_take(l, &ignored);
 	cj_end_child(&l->pidfd);
 	cj_close(&l->link.sock_fd);
+	l->is_looking = false;
 }

@@ -64,6 +64,7 @@ enum { LOADER_JAIL_ROUTE = LOADER_TABLES, LOADER_GATEWAY_ROUTE, LOADER_KEPT };
 struct loader {
 	int pidfd; /* -1: there is none */
 	struct step_link link;
+	bool is_looking; /* the answer of loader_look() is on its way */
 };
 #define LOADER_NONE ((struct loader){ .pidfd = -1, .link = { .sock_fd = -1 } })
 
@@ -115,6 +116,9 @@ int loader_plug_host(struct loader *l, int host_fd, const struct links_host_spec
 		     struct cj_error *err);
 /* The other three: of LINK_UPLINK in the gateway, a tap device. */
 int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, struct cj_error *err);
+/* Returns -EAGAIN without an answer in LOADER_LOOK_MS, with *err as it was: the next call waits for
+ * it. */
+#define LOADER_LOOK_MS 20
 int loader_look(struct loader *l, struct links_state *out, struct cj_error *err);
 int loader_unplug(struct loader *l, struct cj_error *err);
 

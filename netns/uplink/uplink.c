@@ -171,8 +171,8 @@ static enum look plug_helper(struct uplink *u)
 	struct cj_error err = { 0 };
 	struct links_state seen = { 0 };
 	int rc = loader_look(u->spec.loader, &seen, &err);
-	if (rc == 0 && !u->is_configured && !seen.has_carrier)
-		return wait_for(u, "made no link");
+	if (rc == -EAGAIN || (rc == 0 && !u->is_configured && !seen.has_carrier))
+		return wait_for(u, u->is_configured ? "read no packet" : "made no link");
 	if (rc == 0 && !u->is_configured) {
 		rc = configure_tap(u, &err);
 		seen.is_served = false;
@@ -196,7 +196,12 @@ int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 		 * already. */
 		uplink_keeper_stop(&u->keeper);
 		if (u->is_configured)
-			(void)loader_unplug(u->spec.loader, &ignored); /* with its namespace */
+			(void)loader_unplug(u->spec.loader,
+					    &ignored); /* it ends with its gateway */
+		if (loader_has_ended(u->spec.loader)) {
+			u->kind = UPLINK_NONE;
+			return cj_reject_as(err, EPIPE, "%s", u->why);
+		}
 		u->is_configured = false;
 		if (start_from(u, u->kind + 1, err) < 0)
 			return -err->code;

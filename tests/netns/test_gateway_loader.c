@@ -13,6 +13,7 @@
 #include "tests/netns/gateway_here.h"
 #include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
+#include "netns/rtnetlink/rtmsg.h"
 
 /* WRAP: firewall_apply_gateway firewall_unreachable libexec_start libexec_find */
 
@@ -296,6 +297,16 @@ static bool has_link(int route_fd, const char *name)
 	return ioctl(route_fd, SIOCGIFINDEX, &request) == 0;
 }
 
+/* In place of a tap device. */
+static void make_uplink(int gateway_fd, int far_netns_fd)
+{
+	struct cj_error err = { 0 };
+	struct rtbatch b = { 0 };
+	rtmsg_veth(&b, &(struct rtmsg_link){ LINK_UPLINK, 0, { 2, 0, 0, 0, 0, 7 } },
+		   &(struct rtmsg_link){ "far", 0, { 2, 0, 0, 0, 0, 8 } }, far_netns_fd, 1500);
+	MUST_DO(rtbatch_send(gateway_fd, &b, NULL, &err), err);
+}
+
 static void body_links(void)
 {
 	const struct links_spec spec = { addresses_make(true), LINK_MTU_MAX };
@@ -324,6 +335,12 @@ static void body_links(void)
 	MUST_DO(loader_look(&l, &seen, &err), err);
 	MUST(!seen.has_carrier && !seen.is_served); /* it has no uplink */
 	MUST(loader_join_links(&l, fds[LOADER_KEPT], &spec, &err) == -EEXIST);
+	make_uplink(fds[LOADER_GATEWAY_ROUTE], fds[LOADER_KEPT]);
+	MUST_DO(loader_configure_tap(&l, &tap, &err), err);
+	MUST_DO(loader_look(&l, &seen, &err), err);
+	MUST(!seen.has_carrier); /* its other end is down */
+	MUST_DO(loader_unplug(&l, &err), err);
+	MUST(!has_link(fds[LOADER_GATEWAY_ROUTE], LINK_UPLINK));
 	loader_stop(&l);
 }
 
@@ -374,6 +391,32 @@ static void body_ends(void)
 	MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD && count_fds() == before);
 }
 
+/* A look waits for no answer; the next order has its own. */
+static void body_looks(void)
+{
+	struct cj_error err = { 0 };
+	struct links_state seen;
+	int fds[LOADER_KEPT + 1], rc;
+	open_below(fds);
+	struct loader l = start();
+	MUST_DO(loader_give_sockets(&l, fds, LOADER_KEPT, &err), err);
+	MUST(sys_pidfd_send_signal(l.pidfd, SIGSTOP) == 0);
+	for (int i = 0; i < 3; i++)
+		MUST(loader_look(&l, &seen, &err) == -EAGAIN && err.code == 0);
+	MUST(sys_pidfd_send_signal(l.pidfd, SIGCONT) == 0);
+	MUST(loader_unreachable(&l, 4, &err) == -ENOENT); /* there is no table */
+	while ((rc = loader_look(&l, &seen, &err)) == -EAGAIN)
+		;
+	MUST(rc == 0 && !seen.has_carrier);
+	loader_stop(&l);
+}
+
+static void a_look_waits_for_no_answer(void **state)
+{
+	(void)state;
+	in_own_namespace(body_looks);
+}
+
 /* An answer that comes late is none to a later order: there is no later one. */
 static void body_late(void)
 {
@@ -403,6 +446,7 @@ int main(void)
 		    one_that_has_joined_has_a_single_capability_over_a_single_namespace),
 		cmocka_unit_test(
 		    one_that_has_joined_makes_the_links_of_the_jail_and_none_of_the_host),
+		cmocka_unit_test(a_look_waits_for_no_answer),
 		cmocka_unit_test(one_that_is_taken_over_has_no_call_that_reaches_out),
 		cmocka_unit_test(it_ends_with_its_link_and_an_order_to_one_that_has_ended_fails),
 	};

@@ -58,6 +58,7 @@ struct libexec_program {
  *
  * The helper finds fds[] at 3, 4, ..., in a session of its own, in "/", with /dev/null as its
  * streams and with default signal actions.  Returns its pid; the caller owns the pidfd.
+ * Waits as long as execve(2) does: on a file system that does not answer, for ever.
  * Fails: also when the program can't be executed: no process is left then.
  * Must not: be called by two threads at once.
  */

@@ -280,8 +280,9 @@ static int loader_enter(struct creation *c, struct cj_error *err)
 	if (!c->annotations.has_network)
 		return 0;
 	/* It acts with create's rights over networks, and obeys init, too: so it keeps no other. */
-	return gateway_start_loader(&c->loader, err) < 0 ? -err->code
-							 : loader_join(&c->loader, err);
+	if (gateway_start_loader(&c->loader, err) < 0)
+		return -err->code;
+	return loader_join(&c->loader, err) < 0 ? gateway_hint(err) : 0;
 }
 
 static void loader_leave(struct creation *c)

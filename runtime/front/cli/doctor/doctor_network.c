@@ -33,10 +33,13 @@ void check_by_loader(struct finding *f, const void *what)
 {
 	struct cj_error err = { 0 };
 	/* By the join, which takes no right over the child away, it has said whether it runs. */
-	if (gateway_start_loader(&trial_loader, &err) < 0 || loader_join(&trial_loader, &err) < 0)
+	if (gateway_start_loader(&trial_loader, &err) < 0 || loader_join(&trial_loader, &err) < 0) {
+		(void)gateway_hint(&err);
 		finding_set(f, FINDING_WEAKER, "not tried: %s: no --network public", err.msg);
-	else
+		finding_remedy(f, "%s", err.hint);
+	} else {
 		check_trial(f, what);
+	}
 	loader_stop(&trial_loader);
 }
 

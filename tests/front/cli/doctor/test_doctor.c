@@ -744,7 +744,7 @@ static void the_program_that_loads_rules_is_named_where_it_does_not_run(void **s
 	assert_int_equal(f.level, FINDING_WEAKER);
 	assert_memory_equal(f.text, "not tried: ", 11);
 	assert_non_null(strstr(f.text, "gateway"));
-	assert_string_equal(f.remedy, "");
+	assert_string_equal(f.remedy, "install cejail anew: this is a part of it");
 }
 
 static void links_that_are_refused_mean_no_public_network(void **state)

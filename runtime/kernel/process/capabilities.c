@@ -105,7 +105,9 @@ static int drop_others(uint64_t bounding, struct cj_error *err)
 
 static int check_bounding(uint64_t now, uint64_t bounding, struct cj_error *err)
 {
-	return now & ~bounding ? cj_fail(err, EPERM, "verify the bounding set of capabilities") : 0;
+	return (now & ~bounding) != 0
+		   ? cj_fail(err, EPERM, "verify the bounding set of capabilities")
+		   : 0;
 }
 
 int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err)

@@ -203,7 +203,8 @@ static void the_start_of_a_helper_changes_nothing_of_the_caller(void **state)
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		const char *line = strstr(out, none[i]);
 		assert_non_null(line);
-		assert_memory_equal(line + 7, "\t0000000000000000\n", 18);
+		/* glibc lets nobody change its own two, 32 and 33 */
+		assert_int_equal(strtoull(line + 7, NULL, 16) & ~(UINT64_C(3) << 31), 0);
 	}
 	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &now), 0);
 	assert_true(sigismember(&now, SIGUSR1) && !sigismember(&now, SIGUSR2));

@@ -274,10 +274,12 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	return cj_hint(err, "preload less, or set no 'cpu_time'");
 }
 
+/* Of neighbours one call closes all. */
 static void close_all(int fds[3])
 {
+	auto_fd_bag struct fd_bag all = { 0 };
 	for (size_t i = 0; i < 3; i++)
-		cj_close(&fds[i]);
+		fd_bag_add(&all, take_fd(&fds[i]));
 }
 
 static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)

@@ -89,29 +89,23 @@ static int receive_answer(const struct loader *l, struct loader_answer *out, str
 	return 0;
 }
 
-static int exchange(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
-		    size_t nfds, struct loader_answer *out, struct cj_error *err)
-{
-	if (l->is_looking && receive_answer(l, out, err) < 0)
-		return -err->code;
-	l->is_looking = false;
-	if (send_lists(l, o, err) < 0 ||
-	    step_tell(&l->link, step, o, sizeof(*o), fds, nfds, err) < 0)
-		return -err->code;
-	return receive_answer(l, out, err);
-}
-
-static int refuse_order(enum loader_step step, struct cj_error *err)
-{
-	return cj_fail(err, EPIPE, "order the loader to %s", loader_step_names[step]);
-}
-
-static int give(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
-		size_t nfds, struct loader_answer *out, struct cj_error *err)
+/* Its answer is to be taken. */
+static int send_order(struct loader *l, enum loader_step step, struct loader_order *o,
+		      const int *fds, size_t nfds, struct cj_error *err)
 {
 	if (loader_has_ended(l))
-		return refuse_order(step, err);
-	if (exchange(l, step, o, fds, nfds, out, err) < 0) {
+		return cj_fail(err, EPIPE, "order the loader to %s", loader_step_names[step]);
+	if (send_lists(l, o, err) == 0 &&
+	    step_tell(&l->link, step, o, sizeof(*o), fds, nfds, err) == 0)
+		return 0;
+	loader_stop(l);
+	return -err->code;
+}
+
+static int take_answer(struct loader *l, struct loader_answer *out, struct cj_error *err)
+{
+	l->is_looking = false;
+	if (receive_answer(l, out, err) < 0) {
 		loader_stop(l); /* no later answer may be taken for another order's */
 		return -err->code;
 	}
@@ -119,6 +113,22 @@ static int give(struct loader *l, enum loader_step step, struct loader_order *o,
 		return 0;
 	*err = out->why;
 	return -err->code;
+}
+
+static int give(struct loader *l, enum loader_step step, struct loader_order *o, const int *fds,
+		size_t nfds, struct loader_answer *out, struct cj_error *err)
+{
+	if (l->is_looking && take_answer(l, out, err) < 0)
+		return -err->code;
+	return send_order(l, step, o, fds, nfds, err) < 0 ? -err->code : take_answer(l, out, err);
+}
+
+/* With a descriptor of the order's own. */
+static int give_with(struct loader *l, enum loader_step step, struct loader_order *o, int fd,
+		     struct cj_error *err)
+{
+	struct loader_answer ignored;
+	return give(l, step, o, &fd, 1, &ignored, err);
 }
 
 static int give_one(struct loader *l, enum loader_step step, struct loader_order *o,
@@ -191,9 +201,7 @@ int loader_read_counters(struct loader *l, const char *table,
 int loader_apply_host(struct loader *l, int nft_fd, const struct firewall_host_spec *spec,
 		      struct cj_error *err)
 {
-	struct loader_order o = { .host = *spec };
-	struct loader_answer ignored;
-	return give(l, LOADER_HOST, &o, &nft_fd, 1, &ignored, err);
+	return give_with(l, LOADER_HOST, &(struct loader_order){ .host = *spec }, nft_fd, err);
 }
 
 int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_container_spec *spec,
@@ -210,17 +218,14 @@ int loader_apply_container(struct loader *l, int nft_fd, const struct firewall_c
 int loader_join_links(struct loader *l, int jail_netns_fd, const struct links_spec *spec,
 		      struct cj_error *err)
 {
-	struct loader_order o = { .links = *spec };
-	struct loader_answer ignored;
-	return give(l, LOADER_LINKS, &o, &jail_netns_fd, 1, &ignored, err);
+	return give_with(l, LOADER_LINKS, &(struct loader_order){ .links = *spec }, jail_netns_fd,
+			 err);
 }
 
 int loader_plug_host(struct loader *l, int host_fd, const struct links_host_spec *spec,
 		     struct cj_error *err)
 {
-	struct loader_order o = { .plug = *spec };
-	struct loader_answer ignored;
-	return give(l, LOADER_PLUG, &o, &host_fd, 1, &ignored, err);
+	return give_with(l, LOADER_PLUG, &(struct loader_order){ .plug = *spec }, host_fd, err);
 }
 
 int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, struct cj_error *err)
@@ -230,22 +235,17 @@ int loader_configure_tap(struct loader *l, const struct links_tap_spec *spec, st
 
 int loader_look(struct loader *l, struct links_state *out, struct cj_error *err)
 {
-	const struct loader_order o = { 0 };
+	struct loader_order o = { 0 };
 	struct loader_answer answer;
-	if (loader_has_ended(l))
-		return refuse_order(LOADER_LOOK, err);
-	int rc = l->is_looking ? 0 : step_tell(&l->link, LOADER_LOOK, &o, sizeof(o), NULL, 0, err);
-	l->is_looking = true;
-	if (rc == 0 && !fd_await(l->link.sock_fd, POLLIN, LOADER_LOOK_MS))
-		return -EAGAIN;
-	if (rc < 0 || receive_answer(l, &answer, err) < 0) {
-		loader_stop(l);
+	if (!l->is_looking && send_order(l, LOADER_LOOK, &o, NULL, 0, err) < 0)
 		return -err->code;
-	}
-	l->is_looking = false;
+	l->is_looking = true;
+	if (!fd_await(l->link.sock_fd, POLLIN, LOADER_LOOK_MS))
+		return -EAGAIN;
+	if (take_answer(l, &answer, err) < 0)
+		return -err->code;
 	*out = answer.state;
-	*err = answer.why;
-	return -err->code;
+	return 0;
 }
 
 int loader_unplug(struct loader *l, struct cj_error *err)

@@ -170,23 +170,20 @@ static enum look plug_helper(struct uplink *u)
 {
 	struct cj_error err = { 0 };
 	struct links_state seen = { 0 };
-	int rc = loader_look(u->spec.loader, &seen, &err);
-	if (rc == -EAGAIN || (rc == 0 && !u->is_configured && !seen.has_carrier))
+	(void)loader_look(u->spec.loader, &seen, &err); /* later: it has seen nothing */
+	if (seen.is_served && u->is_configured)
+		return LOOK_READY;
+	if (seen.has_carrier && !u->is_configured)
+		(void)configure_tap(u, &err);
+	if (err.code == 0)
 		return wait_for(u, u->is_configured ? "read no packet" : "made no link");
-	if (rc == 0 && !u->is_configured) {
-		rc = configure_tap(u, &err);
-		seen.is_served = false;
-	}
-	if (rc < 0) {
-		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
-		return LOOK_LOST;
-	}
-	return seen.is_served ? LOOK_READY : wait_for(u, "read no packet");
+	add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
+	return LOOK_LOST;
 }
 
 int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 {
-	struct cj_error ignored;
+	struct cj_error ignored; /* the tap device ends with its gateway */
 	while (u->kind != UPLINK_NONE && !u->is_plugged) {
 		enum look look = plug_helper(u);
 		u->is_plugged = look == LOOK_READY;
@@ -196,8 +193,7 @@ int uplink_proceed(struct uplink *u, bool *out_decided, struct cj_error *err)
 		 * already. */
 		uplink_keeper_stop(&u->keeper);
 		if (u->is_configured)
-			(void)loader_unplug(u->spec.loader,
-					    &ignored); /* it ends with its gateway */
+			(void)loader_unplug(u->spec.loader, &ignored);
 		if (loader_has_ended(u->spec.loader)) {
 			u->kind = UPLINK_NONE;
 			return cj_reject_as(err, EPIPE, "%s", u->why);

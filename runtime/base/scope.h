@@ -61,7 +61,8 @@ static inline void cj_fclose(FILE **file)
 	errno = saved;
 }
 
-void cj_end_child(int *pidfd);
+void cj_reap_child(int *pidfd); /* waits for its end, and closes */
+void cj_end_child(int *pidfd);  /* the same, after SIGKILL */
 
 static inline int take_fd(int *fd)
 {

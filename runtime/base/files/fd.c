@@ -25,16 +25,24 @@
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3, not in glibc 2.36 */
 #endif
 
-void cj_end_child(int *pidfd)
+void cj_reap_child(int *pidfd)
 {
 	int saved = errno;
 	siginfo_t info;
 
-	if (*pidfd >= 0) {
-		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
+	if (*pidfd >= 0)
 		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED));
-	}
 	cj_close(pidfd);
+	errno = saved;
+}
+
+void cj_end_child(int *pidfd)
+{
+	int saved = errno;
+
+	if (*pidfd >= 0)
+		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
+	cj_reap_child(pidfd);
 	errno = saved;
 }
 

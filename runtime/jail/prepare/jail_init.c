@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "rootfs/id_namespace.h"
 #include "rootfs/mounts.h"
@@ -75,15 +74,11 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 /* A SIGKILL is never lost: if it was sent, init need only be reaped. */
 static void end_init(struct jail *j)
 {
-	const int saved = errno;
-	siginfo_t info;
-	if (j->init_is_killed && j->init_pidfd >= 0) {
-		(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)j->init_pidfd, &info, WEXITED));
-		cj_close(&j->init_pidfd);
-	}
-	cj_end_child(&j->init_pidfd);
+	if (j->init_is_killed)
+		cj_reap_child(&j->init_pidfd);
+	else
+		cj_end_child(&j->init_pidfd);
 	j->init_is_killed = false;
-	errno = saved;
 }
 
 /* Until init has sealed itself, its end may be the kernel's doing. */

@@ -5,14 +5,9 @@
  */
 #include "netns/gateway.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "netns/firewall/denials.h"
 #include "netns/gateway_parts.h"

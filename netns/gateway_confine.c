@@ -2,7 +2,6 @@
 /* What the processes of the gateway's program give up. */
 #include "netns/gateway_parts.h"
 
-#include <errno.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

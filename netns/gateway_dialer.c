@@ -9,10 +9,8 @@
 #include "netns/gateway_parts.h"
 
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "netns/relay/tcp_proxy.h"
 #include "runtime/base/scope.h"

@@ -2,12 +2,8 @@
 /* The loader's process. */
 #include "netns/gateway_parts.h"
 
-#include <errno.h>
 #include <linux/capability.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/scope.h"

@@ -3,7 +3,6 @@
  * for a trial. */
 #include "netns/gateway_parts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <sched.h>

@@ -2,10 +2,6 @@
 /* The supervisor's side of the gateway: its start and its end. */
 #include "netns/gateway.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "netns/gateway_parts.h"
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/scope.h"

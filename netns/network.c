@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

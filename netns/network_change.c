@@ -7,8 +7,6 @@
  */
 #include "netns/network_parts.h"
 
-#include <errno.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 

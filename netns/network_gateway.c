@@ -8,9 +8,7 @@
 #include "netns/network_parts.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
-#include <string.h>
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/clock.h"

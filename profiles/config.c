@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profiles/config.h"
 
-#include <string.h>
-
 void config_init(struct config *c)
 {
 	static const char box[] = "/box";

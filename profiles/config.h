@@ -8,10 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/network.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

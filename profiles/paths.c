@@ -2,9 +2,6 @@
 #include "profiles/paths.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "rootfs/skeleton.h"
 #include "runtime/base/text.h"

@@ -7,9 +7,6 @@
  */
 #include "profiles/profile.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "profiles/paths.h"
 #include "profiles/settings.h"
 #include "runtime/base/json/json_record.h"

@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

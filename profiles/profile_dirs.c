@@ -3,14 +3,9 @@
 #include "profiles/profile.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "runtime/base/files/fd.h"

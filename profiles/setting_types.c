@@ -2,7 +2,6 @@
 #include "profiles/setting_types.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include "netns/upstream/http_upstream.h"
 #include "profiles/paths.h"

@@ -4,9 +4,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/setting_types.h"
 #include "runtime/base/json/json.h"

@@ -3,7 +3,6 @@
 #include "rootfs/rootfs_parts.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mount.h>
 
 #include "rootfs/mounts.h"

@@ -3,9 +3,6 @@
 #include "rootfs/id_namespace.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -9,9 +9,6 @@
 #include "rootfs/layers.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"

@@ -11,8 +11,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
 #include "runtime/base/error.h"

@@ -2,10 +2,8 @@
 /* The writable tmpfs. */
 #include "rootfs/rootfs_parts.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 

@@ -4,12 +4,9 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "rootfs/rootfs_parts.h"

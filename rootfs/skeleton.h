@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/fd.h"

@@ -2,13 +2,7 @@
 /* blocked - whether another thread waits in a system call, so that no test has to guess a time. */
 #pragma once
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "tests/patience.h"
 

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <errno.h>
-#include <stdbool.h>
-
 static bool is_armed;
 static int fail_at;                          /* the call that fails, from 1; 0: none */
 static int calls_here, *calls = &calls_here; /* counted; elsewhere for those of a child */

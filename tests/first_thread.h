@@ -5,10 +5,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "tests/patience.h"

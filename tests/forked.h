@@ -8,9 +8,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 /* Runs in: the child, first.  From here a failed assertion ends it by SIGABRT. */
 static inline void leave_test_runner(void)

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stdlib.h>
 
 static inline double patience_factor(void)
 {

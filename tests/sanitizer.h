@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #if defined(__SANITIZE_ADDRESS__) /* gcc's */
 #define HAS_SANITIZER true
 #elif defined(__has_feature)

@@ -4,9 +4,6 @@
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 static char temp_dir[64];
 static int temp_dir_fd = -1;

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "netns/address/ip.h"
 
 /* One /31 and one /127; jail6 and gateway6 null: no IPv6. */

@@ -8,10 +8,6 @@
  */
 #include "netns/address/allowlist.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "netns/address/name_lookup.h"
 #include "netns/address/ranges.h"
 #include "runtime/base/scope.h"

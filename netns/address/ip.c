@@ -5,8 +5,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
 
 static int inet_family(const struct ip *ip)
 {

@@ -2,9 +2,6 @@
 /* ip - addresses and prefixes of both families as plain bytes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 #define IP_TEXT_MAX  46 /* INET6_ADDRSTRLEN */

@@ -4,7 +4,6 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 
 static void free_answer(struct addrinfo **answer)

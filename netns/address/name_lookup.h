@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "netns/address/names.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "netns/address/ranges.h"
 
 static bool has_name(const struct allowlist_entry *e, const char *name)

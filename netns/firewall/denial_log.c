@@ -13,7 +13,6 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "netns/firewall/firewall.h"

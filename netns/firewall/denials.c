@@ -2,8 +2,6 @@
 #include "netns/firewall/denials.h"
 
 #include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct protocol {
 	uint8_t number;

@@ -12,8 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "netns/address/ranges.h"
 #include "runtime/base/error.h"
 

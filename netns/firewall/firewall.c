@@ -15,7 +15,6 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "netns/firewall/firewall_parts.h"

@@ -23,9 +23,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "netns/address/addresses.h"
 #include "netns/address/allowlist.h"
 #include "netns/address/ranges.h"

@@ -10,7 +10,6 @@
 #include "netns/firewall/firewall_parts.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "netns/address/names.h"
 

@@ -7,8 +7,6 @@
 
 #include <assert.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <string.h>
 
 #define DATA_TYPE_IPV4 7 /* nft(8)'s numbers */
 #define DATA_TYPE_IPV6 8

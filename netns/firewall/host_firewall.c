@@ -8,7 +8,6 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <string.h>
 
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/scope.h"

@@ -8,10 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 
 #define HOST_FIREWALL_LINKS "cj" /* prefix of the names of cejail's interfaces on the host */

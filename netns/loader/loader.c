@@ -3,10 +3,7 @@
 #include "netns/loader/loader.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -8,9 +8,6 @@
 
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "runtime/base/error.h"
 

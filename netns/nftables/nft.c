@@ -5,15 +5,11 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <endian.h>
-#include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Attribute 1 names the table in every object's message, attribute 2 the chain of a rule and the
  * set of elements. */

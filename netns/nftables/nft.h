@@ -12,9 +12,6 @@
 
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Largest build is a list of ENDPOINTS_MAX plus all closed ranges: about 80 KiB.  Pages that are
  * not written cost nothing. */

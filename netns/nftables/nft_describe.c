@@ -5,8 +5,6 @@
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct nft_kind {
 	uint16_t type;

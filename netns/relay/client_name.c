@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "netns/relay/client_name.h"
 
-#include <string.h>
 #include <strings.h>
 
 #define RECORD_HEAD      5

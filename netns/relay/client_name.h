@@ -10,11 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #define CLIENT_FIRST_MAX 16384 /* bytes of a ClientHello with its records, or of a request's head */
 #define CLIENT_NAME_MAX  256   /* bytes of a name, with a NUL */
 

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 

@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 
 #define FORWARD_CONNECTIONS_MAX 64 /* at a time, all ports together; more wait in the backlog */

@@ -18,9 +18,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"
 

@@ -7,8 +7,6 @@
 #include "netns/relay/resolver.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 

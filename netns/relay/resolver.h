@@ -10,9 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "netns/address/ip.h"
 #include "netns/relay/resolver_message.h"
 #include "runtime/base/error.h"

@@ -6,8 +6,6 @@
  */
 #include "netns/relay/resolver_message.h"
 
-#include <string.h>
-
 /* RFC 1035 4.1.1 */
 #define HEADER_BYTES  12
 #define FLAGS         2 /* two bytes: QR OPCODE AA TC RD, RA Z AD CD RCODE */

@@ -5,11 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "netns/address/ip.h"
 
 /* A question has at most 271 bytes; the rest is for EDNS, which pads to 468 (RFC 8467). */

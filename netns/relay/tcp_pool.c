@@ -2,10 +2,8 @@
 #include "netns/relay/tcp_pool.h"
 
 #include <assert.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

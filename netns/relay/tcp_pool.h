@@ -12,10 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/relay/tcp_proxy.h"
 #include "runtime/base/error.h"
 

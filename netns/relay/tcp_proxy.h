@@ -8,9 +8,7 @@
  */
 #pragma once
 
-#include <stdint.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #define TCP_PROXY_BYTES 65536 /* each direction's buffer */
 

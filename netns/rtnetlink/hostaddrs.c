@@ -10,8 +10,6 @@
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "netns/nftables/nfnl.h"

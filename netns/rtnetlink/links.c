@@ -16,7 +16,6 @@
 #include <linux/sockios.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "netns/address/addresses.h"
 #include "netns/address/ip.h"
 #include "runtime/base/error.h"

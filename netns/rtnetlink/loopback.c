@@ -2,7 +2,6 @@
 /* Apart from links.c: what init needs for "lo" is in programs that have no libnl-route-3. */
 #include "netns/rtnetlink/links.h"
 
-#include <errno.h>
 #include <linux/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

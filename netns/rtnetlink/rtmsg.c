@@ -19,8 +19,6 @@
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "netns/nftables/nfnl.h"

@@ -8,11 +8,6 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"

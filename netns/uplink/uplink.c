@@ -4,9 +4,6 @@
 #include <net/if.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "netns/address/addresses.h"

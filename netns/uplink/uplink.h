@@ -15,9 +15,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "netns/address/allowlist.h"
 #include "runtime/base/error.h"
 

@@ -11,13 +11,9 @@
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "netns/address/addresses.h"
 #include "runtime/base/files/system_file.h"

@@ -6,11 +6,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>

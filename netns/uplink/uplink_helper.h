@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "netns/rtnetlink/links.h"
 #include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"
 

@@ -12,10 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/upstream/upstream_program.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

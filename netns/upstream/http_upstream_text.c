@@ -3,9 +3,6 @@
 #include "netns/upstream/http_upstream.h"
 
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/text.h"

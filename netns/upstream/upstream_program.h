@@ -20,7 +20,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 #define UPSTREAMS_MAX      16
 #define UPSTREAM_CONFIG_FD 3 /* a sealed memfd: JSON, read from its start */

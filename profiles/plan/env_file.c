@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profiles/plan/env_file.h"
 
-#include <errno.h>
-#include <string.h>
-
 const char *env_find(const char *const *env, const char *name)
 {
 	size_t size = strlen(name);

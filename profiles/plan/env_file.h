@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 

@@ -2,10 +2,8 @@
 /* Which of the listed paths exist, and what they are. */
 #include "profiles/plan/plan_parts.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <glob.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "profiles/paths.h"

@@ -7,7 +7,6 @@
  */
 #include "profiles/plan/plan.h"
 
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

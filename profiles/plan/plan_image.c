@@ -5,7 +5,6 @@
  *
  * A text with a slash is directories, one without is the name of an image.
  */
-#include <string.h>
 #include <sys/stat.h>
 
 #include "profiles/paths.h"

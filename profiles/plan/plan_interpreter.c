@@ -5,8 +5,6 @@
  */
 #include <inttypes.h>
 #include <limits.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"

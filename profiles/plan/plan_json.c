@@ -2,9 +2,6 @@
 /* The whole plan as JSON: every field, so that --dry-run hides nothing but secrets. */
 #include "profiles/plan/plan.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "profiles/setting_types.h"
 
 static const char *const root_kind_names[] = {

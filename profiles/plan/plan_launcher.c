@@ -7,7 +7,6 @@
  * descriptor 3: the same options are in force, nothing of ours lies in the jail, and no list of
  * processes shows the script.
  */
-#include <string.h>
 
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"

@@ -2,7 +2,6 @@
 /*
  * The network a jail gets: what --network, --allow, --deny, --connect tcp: and --upstream come to.
  */
-#include <string.h>
 
 #include "netns/address/names.h"
 #include "profiles/paths.h"

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "profiles/plan/plan.h"
 
 /* What plan_make() works on: the request, and the answer as far as it has come. */

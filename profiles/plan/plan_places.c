@@ -6,11 +6,8 @@
 #include "profiles/plan/plan_parts.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"

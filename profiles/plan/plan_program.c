@@ -2,9 +2,6 @@
 /* The program of a plan: its code, arguments, environment and data.  Reads --args-json's file. */
 #include "profiles/plan/env_file.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"

@@ -3,8 +3,6 @@
  * The tools of a program: their names for the supervisor, their descriptions as files for the
  * program.  Reads the file of --tools.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/plan/plan_parts.h"
 #include "runtime/base/byte_queue.h"

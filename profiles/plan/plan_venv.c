@@ -8,10 +8,7 @@
  * of that only the interpreter, its library and its modules are shown.
  */
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"

@@ -19,9 +19,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "rootfs/files/autorun.h"

@@ -11,8 +11,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "runtime/base/arena.h"

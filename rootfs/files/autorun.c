@@ -3,9 +3,7 @@
 #include "rootfs/files/autorun.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 

@@ -12,10 +12,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rootfs/files/jail_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "runtime/base/sys.h"
 

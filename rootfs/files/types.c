@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rootfs/files/types.h"
 
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/json/json.h"

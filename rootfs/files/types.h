@@ -8,9 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 /* As much of a file as decides. */
 #define TYPE_HEAD_MAX (64u << 10)
 

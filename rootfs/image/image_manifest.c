@@ -2,8 +2,6 @@
 /* The JSON documents of an image. */
 #include "rootfs/image/image_manifest.h"
 
-#include <string.h>
-
 #include "rootfs/image/image_store.h"
 #include "runtime/base/json/json_record.h"
 

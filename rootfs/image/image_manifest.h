@@ -10,9 +10,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 

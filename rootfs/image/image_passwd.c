@@ -2,9 +2,6 @@
 /* Users of an image. */
 #include "rootfs/image/image_passwd.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 #define UID_MAX  (UINT32_MAX - 1)

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/base/error.h"
 

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stdbool.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>

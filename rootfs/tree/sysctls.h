@@ -7,9 +7,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 /* The namespace that a parameter belongs to. */

@@ -14,12 +14,9 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "rootfs/rootfs.h"
 #include "rootfs/tree/tree_parts.h"

@@ -25,11 +25,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "rootfs/mounts.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -5,11 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "rootfs/id_namespace.h"
 #include "rootfs/layers.h"

@@ -4,11 +4,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/arena.h"
 
-#include <errno.h>
 #include <stdalign.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ARENA_BLOCK_BYTES 4000 /* a page less malloc's own words */
 

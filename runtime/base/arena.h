@@ -9,8 +9,6 @@
 #pragma once
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 struct arena_block;
 

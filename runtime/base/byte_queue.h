@@ -2,9 +2,6 @@
 /* byte_queue - bytes that wait to be written or read: they go in at the end, out at the start. */
 #pragma once
 
-#include <stddef.h>
-#include <sys/types.h>
-
 /* Borrowed bytes of any kind. */
 struct blob {
 	const char *bytes;

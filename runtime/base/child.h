@@ -8,10 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 #define CHILD_FIRST_FD 3 /* behind the standard streams */

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <stdint.h>
 #include <sys/time.h>
 
 uint64_t clock_us(void);

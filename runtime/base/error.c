@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/error.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 /* Sets the error to a text without strerror(3).  The caller returns. */

@@ -11,8 +11,6 @@
  */
 #pragma once
 
-#include <errno.h>
-
 #define CJ_ERROR_MSG_MAX   512
 #define CJ_ERROR_HINT_MAX  256
 #define CJ_ERROR_STAGE_MAX 24

@@ -2,8 +2,6 @@
 /* http_chunks - a body in chunks (RFC 9112, section 7.1), as its bytes arrive. */
 #pragma once
 
-#include <stdint.h>
-
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 

@@ -3,10 +3,6 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 
 #include "runtime/base/error.h"

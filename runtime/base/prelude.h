@@ -2,14 +2,21 @@
 /*
  * prelude - what each source has before its first line: given to the compiler with -include.
  *
+ * No other file includes these system headers.
+ *
  * What this project does not use is poisoned, after the system headers that declare these names:
  * the compiler says no, not the reviewer.
  */
 #pragma once
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /* The items of an array, not of a pointer. */

@@ -11,10 +11,6 @@
 #pragma once
 
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #define auto_fd   __attribute__((cleanup(cj_close)))
 #define auto_free __attribute__((cleanup(cj_free)))

@@ -2,10 +2,6 @@
 /* self_status - signals and capabilities of this process, all at once: proc_pid_status(5). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 struct self_mask {
 	const char *name; /* as it is there: "SigIgn" */
 	uint64_t value;

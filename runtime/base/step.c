@@ -9,8 +9,6 @@
 #include "runtime/base/step.h"
 
 #include <assert.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>

@@ -11,10 +11,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 #define STEP_DATA_MAX  8192 /* a path and its attributes; more travels as a memfd */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/sys.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 pid_t sys_clone3(const struct clone_args *args)
 {

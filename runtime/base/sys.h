@@ -8,10 +8,6 @@
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 struct mount_attr;
 struct sock_fprog;

@@ -2,8 +2,6 @@
 #include "runtime/base/text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #define QUOTED_MAX 64 /* of the user's text in a message: the remedy must still fit behind it */
 

@@ -2,10 +2,6 @@
 /* Untrusted bytes: UTF-8 checks, escapes for a terminal, base64. */
 #include "runtime/base/text.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 /* Bytes of a character that begins with `lead`, beyond ASCII; 0: none does. */
 static size_t size_by_lead(uint8_t lead)
 {

@@ -4,10 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 /* A stream socket connected to the path, which may be longer than sun_path: unix(7). */

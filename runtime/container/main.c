@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cejail-oci: an OCI runtime.  Reads the command line, runs a verb, reports its failure. */
-#include <stdio.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"

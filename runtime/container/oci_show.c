@@ -3,7 +3,6 @@
 #include "runtime/container/oci_show.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_template.h"

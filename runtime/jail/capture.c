@@ -8,11 +8,7 @@
  */
 #include "runtime/jail/outcome.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

@@ -2,9 +2,7 @@
 /* Copies a run's artefacts out when all of its processes are dead. */
 #include "runtime/jail/jail.h"
 
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"

@@ -15,8 +15,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"

@@ -10,8 +10,6 @@
 #pragma once
 
 #include <poll.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 #include "runtime/base/error.h"
 

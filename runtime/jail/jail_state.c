@@ -2,8 +2,6 @@
 #include "runtime/jail/jail_state.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "profiles/setting_types.h"
 #include "runtime/base/files/fd.h"

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/types.h>
 
 #include "netns/network.h"
 #include "rootfs/image/image_store.h"

@@ -5,11 +5,8 @@
 #include "runtime/jail/outcome.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/setting_types.h"
 #include "runtime/base/clock.h"

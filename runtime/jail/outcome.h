@@ -4,10 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/firewall/denials.h"
 #include "netns/network.h"
 #include "profiles/plan/plan.h"

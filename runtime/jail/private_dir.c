@@ -3,13 +3,8 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/empty_dir.h"
 #include "runtime/base/scope.h"

@@ -8,9 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 #define PRIVATE_DIR_MAX 1024

@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 enum step {
 	STEP_NETWORK, /* init -> supervisor: struct opened, a socket of the jail's namespace and the
 			 listeners of --connect tcp:; with a network or ports */

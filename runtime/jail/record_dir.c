@@ -10,11 +10,7 @@
 #include "runtime/jail/record.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

@@ -9,10 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 enum relay_name { RELAY_STDIN, RELAY_STDOUT, RELAY_STDERR, RELAY_COUNT };
 
 extern const char *const relay_names[RELAY_COUNT]; /* for messages */

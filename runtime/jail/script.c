@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/script.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #define BLANK " \t"
 
 static char *trim_end(char *text)

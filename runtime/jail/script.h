@@ -2,8 +2,6 @@
 /* script - the "#!" line that a program begins with, as execve(2) reads it. */
 #pragma once
 
-#include <stddef.h>
-
 #define SCRIPT_LINE_MAX 256 /* what the kernel reads: BINPRM_BUF_SIZE */
 #define SCRIPT_ARGV_MAX 2
 

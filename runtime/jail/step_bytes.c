@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/step_bytes.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #include "runtime/base/files/fd.h"

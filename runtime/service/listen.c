@@ -4,12 +4,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/service/operations/notify.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
 #include "runtime/base/error.h"

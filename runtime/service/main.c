@@ -9,11 +9,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/service/config/tokens.h"

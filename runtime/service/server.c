@@ -12,13 +12,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

@@ -60,10 +60,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/api/api.h"
 #include "runtime/service/config/serve_options.h"

@@ -9,12 +9,9 @@
 #include "runtime/session/session_state.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -24,10 +24,6 @@
 #pragma once
 
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "runtime/base/error.h"
 #include "runtime/jail/jail_ops.h"

@@ -24,9 +24,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"

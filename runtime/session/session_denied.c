@@ -16,9 +16,6 @@
 #include <assert.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "netns/network.h"
 #include "runtime/base/clock.h"

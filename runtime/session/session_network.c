@@ -8,10 +8,7 @@
  */
 #include "runtime/session/session_state.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LOOKS   100 /* then the keeper is gone, or stopped */
 #define LOOK_MS 1

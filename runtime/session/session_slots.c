@@ -21,9 +21,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"

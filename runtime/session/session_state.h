@@ -9,9 +9,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "netns/firewall/denials.h"
 #include "runtime/base/error.h"

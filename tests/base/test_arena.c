@@ -3,15 +3,9 @@
 /* WRAP: malloc */
 #include "runtime/base/arena.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdalign.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 

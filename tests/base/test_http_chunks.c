@@ -2,12 +2,8 @@
 /* Bodies in chunks, in whatever pieces they come. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "runtime/base/http_chunks.h"
 

@@ -4,8 +4,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
 #include <cmocka.h>
 

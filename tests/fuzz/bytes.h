@@ -3,10 +3,6 @@
 #pragma once
 
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct bytes {
 	const uint8_t *at;

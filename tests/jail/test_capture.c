@@ -2,14 +2,8 @@
 /* What is kept of a stream is its head and its tail, whatever pieces it came in. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

@@ -8,7 +8,6 @@
 #include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 

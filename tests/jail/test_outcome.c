@@ -2,13 +2,9 @@
 /* The first terminal event wins, every word has a name, every status an exit code. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "runtime/jail/outcome.h"
 

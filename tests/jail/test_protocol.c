@@ -6,9 +6,6 @@
  */
 #include "tests/jail/whole_jail.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "runtime/base/step.h"
 #include "runtime/jail/protocol.h"
 

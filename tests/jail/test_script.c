@@ -2,9 +2,6 @@
 /* The "#!" line, in every form execve(2) knows. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 

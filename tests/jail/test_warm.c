@@ -6,9 +6,7 @@
  */
 #include "tests/jail/whole_jail.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>

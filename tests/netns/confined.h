@@ -7,14 +7,10 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -22,7 +18,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/scope.h"

@@ -6,10 +6,6 @@
  */
 #pragma once
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "netns/gateway.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/libexec.h"

@@ -18,14 +18,9 @@
 #include <netpacket/packet.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/scope.h"

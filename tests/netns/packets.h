@@ -4,10 +4,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "tests/netns/lab.h"
 

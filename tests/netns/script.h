@@ -6,9 +6,7 @@
  */
 #pragma once
 
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* The descriptor to read `text` from; the caller closes it.  -1: errno says why. */
 static inline int script_open(const char *text)

@@ -5,7 +5,6 @@
  */
 #include "netns/gateway.h"
 
-#include <errno.h>
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <signal.h>

@@ -5,7 +5,6 @@
  */
 #include "netns/network.h"
 
-#include <errno.h>
 #include <net/if.h>
 #include <poll.h>
 #include <signal.h>

@@ -2,9 +2,6 @@
 /* Addresses as a test writes them; one that is refused ends the test program, or a body's child. */
 #pragma once
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "netns/address/ip.h"
 
 static inline void text_refused(const char *text)

@@ -4,11 +4,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"

@@ -5,7 +5,6 @@
 
 #include "tests/rootfs/inside.h"
 
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 

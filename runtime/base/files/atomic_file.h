@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 struct atomic_file {
 	int fd;         /* to write to; -1: none */
 	bool is_copied; /* it can't be linked */

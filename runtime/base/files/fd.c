@@ -2,17 +2,12 @@
 #include "runtime/base/files/fd.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

@@ -7,10 +7,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <stdalign.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

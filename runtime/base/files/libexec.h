@@ -10,9 +10,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 
 #include "runtime/base/error.h"
 

@@ -2,11 +2,7 @@
 /* Where a helper lies.  A test replaces this file's functions beneath libexec.c. */
 #include "runtime/base/files/libexec.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/text.h"

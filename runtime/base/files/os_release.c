@@ -2,9 +2,6 @@
 #include "runtime/base/files/os_release.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/text.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #define INSTALL_MAX 96 /* bytes of a command or sentence, with its NUL */
 
 /*

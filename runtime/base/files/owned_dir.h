@@ -2,8 +2,6 @@
 /* owned_dir - opens and makes directories by paths in which other users may have directories. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 /*

@@ -2,8 +2,6 @@
 /* SHA-256 as FIPS 180-4 says it, section numbers beside. */
 #include "runtime/base/files/sha256.h"
 
-#include <string.h>
-
 /* 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes */
 static const uint32_t constants[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #define SHA256_HEX_MAX 65 /* 64 digits and a NUL */
 
 struct sha256 {

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #define SYSTEM_FILE_SMALL 4096
 
 /*

@@ -12,9 +12,6 @@
  */
 #include "runtime/base/json/json.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yajl/yajl_parse.h>
 
 #include "runtime/base/scope.h"

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/text.h"
 

@@ -2,7 +2,6 @@
 #include "runtime/base/json/json_template.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "runtime/base/text.h"
 

@@ -8,11 +8,7 @@
  */
 #include "runtime/base/json/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yajl/yajl_gen.h>
 
 #include "runtime/base/scope.h"

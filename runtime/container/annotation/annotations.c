@@ -6,7 +6,6 @@
 #include <linux/netlink.h>
 #include <linux/nsfs.h>
 #include <linux/seccomp.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 

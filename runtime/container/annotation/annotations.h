@@ -14,7 +14,6 @@
 #pragma once
 
 #include <linux/filter.h>
-#include <stdbool.h>
 
 #include "netns/address/allowlist.h"
 #include "netns/loader/loader.h"

@@ -6,12 +6,9 @@
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/gateway.h"
 #include "runtime/base/child.h"

@@ -20,10 +20,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "netns/firewall/denials.h"
 #include "runtime/base/json/json.h"
 #include "runtime/container/annotation/annotations.h"

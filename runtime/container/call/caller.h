@@ -2,8 +2,6 @@
 /* caller - what create, run and exec do for their caller: a pid file, waiting in the foreground. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 /*

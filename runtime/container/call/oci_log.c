@@ -3,8 +3,6 @@
 #include "runtime/container/call/oci_log.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/base/json/json.h"

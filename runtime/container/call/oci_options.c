@@ -2,9 +2,6 @@
 /* The command line of cejail-oci, by two tables. */
 #include "runtime/container/call/oci_options.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 #include "runtime/run/options/option_syntax.h"
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/container/cgroup/container_cgroup.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 /* systemd.unit(5), "valid unit name"; no '@': a template has no cgroup. */

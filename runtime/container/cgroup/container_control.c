@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <signal.h>
-#include <string.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -8,8 +8,6 @@
 #include "runtime/container/cgroup/container_cgroup.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"

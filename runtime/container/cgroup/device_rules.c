@@ -13,9 +13,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/kernel/ids/idmap.h"

@@ -9,8 +9,6 @@
 #pragma once
 
 #include <linux/bpf.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -4,9 +4,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/text.h"

@@ -2,9 +2,6 @@
 /* A bundle's config.json as plain data. */
 #include "runtime/container/config/oci_config.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 const char *const oci_hook_names[OCI_HOOK_COUNT] = {

@@ -7,8 +7,6 @@
 #include <linux/mempolicy.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 

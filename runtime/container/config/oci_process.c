@@ -5,7 +5,6 @@
 #include <linux/ioprio.h>
 #include <linux/sched.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "runtime/base/text.h"

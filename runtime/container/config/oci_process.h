@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/container/config/oci_value.h"
 
 struct oci_user {

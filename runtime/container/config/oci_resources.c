@@ -2,8 +2,6 @@
 /* "linux.resources" of a config.json, and the file of `update --resources`. */
 #include "runtime/container/config/oci_resources.h"
 
-#include <string.h>
-
 static const char only_v1[] =
     "cgroup v2 has no such setting; cejail-oci can't enforce it, see cejail-oci(8), REFUSED";
 

@@ -2,8 +2,6 @@
 /* The values of which a config.json consists. */
 #include "runtime/container/config/oci_value.h"
 
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 #define REASON_MAX 256

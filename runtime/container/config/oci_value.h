@@ -8,9 +8,6 @@
 #pragma once
 
 #include <assert.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/base/json/json_record.h"
 

@@ -7,10 +7,8 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"

@@ -4,9 +4,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

@@ -6,12 +6,9 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/child.h"

@@ -5,11 +5,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/system_file.h"

@@ -39,9 +39,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 #include "rootfs/tree/tree.h"
 #include "runtime/base/step.h"
 #include "runtime/container/annotation/annotations.h"

@@ -2,14 +2,9 @@
 /* What a container gets of the process that calls create. */
 #include "runtime/container/create/creation.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "netns/nftables/nfnl.h"
 #include "netns/rtnetlink/links.h"

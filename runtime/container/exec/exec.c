@@ -6,11 +6,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -3,7 +3,6 @@
 #include "runtime/container/exec/exec.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

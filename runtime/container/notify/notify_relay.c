@@ -4,11 +4,7 @@
 
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -2,7 +2,6 @@
 /* The options of a mount. */
 #include "runtime/container/plan/mount_options.h"
 
-#include <string.h>
 #include <sys/mount.h>
 
 #include "runtime/base/text.h"

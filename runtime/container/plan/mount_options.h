@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "rootfs/tree/tree.h"
 
 struct mount_options {

@@ -2,7 +2,6 @@
 /* The plan of a container's file tree. */
 #include "runtime/container/plan/oci_tree.h"
 
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 

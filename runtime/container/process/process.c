@@ -4,9 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -20,9 +20,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/container/config/oci_config.h"

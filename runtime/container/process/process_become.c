@@ -12,7 +12,6 @@
  *	capabilities        the four sets that are left, ambient last: it needs the others
  *	no_new_privs        last, because nothing above needs it and nothing below minds it
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -21,14 +20,11 @@
 #include <linux/close_range.h>
 #include <linux/ioprio.h>
 #include <linux/sched/types.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "rootfs/tree_place.h"
 #include "runtime/base/child.h"

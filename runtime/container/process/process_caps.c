@@ -2,7 +2,6 @@
 #include "runtime/container/process/process_parts.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "runtime/base/text.h"
 

@@ -4,8 +4,6 @@
 
 #include <limits.h>
 #include <linux/filter.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "runtime/container/process/process.h"
 #include "runtime/kernel/process/capabilities.h"

@@ -3,10 +3,7 @@
 #include "runtime/container/process/process_parts.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/image/image_passwd.h"
 #include "runtime/base/files/fd.h"

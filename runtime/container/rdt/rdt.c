@@ -2,13 +2,9 @@
 /* Classes of service. */
 #include "runtime/container/rdt/rdt.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <mntent.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/container/config/oci_linux.h"

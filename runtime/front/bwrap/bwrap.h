@@ -22,10 +22,6 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "profiles/config.h"
 #include "runtime/base/arena.h"

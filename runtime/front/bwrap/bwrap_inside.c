@@ -11,12 +11,8 @@
  */
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/network.h"
 #include "netns/rtnetlink/links.h"

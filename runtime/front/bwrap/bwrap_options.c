@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of bubblewrap 0.12: text to a struct.  No system calls. */
 #include <linux/sched.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/text.h"
 #include "runtime/front/bwrap/bwrap.h"

@@ -7,11 +7,8 @@
  * is attached beneath one of this namespace (before 6.15 the kernel refuses all others).
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/layers.h"
 #include "rootfs/mounts.h"

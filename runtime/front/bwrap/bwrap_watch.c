@@ -10,13 +10,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"

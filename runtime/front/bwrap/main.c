@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libexec/cejail/bwrap: `cejail bwrap`, and what a link called "bwrap" leads to. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/front/bwrap/bwrap.h"

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 
 #define CLI_FAILED 125

@@ -5,11 +5,7 @@
  * setlocale(3) is never called: numbers, messages and JSON are the same everywhere.
  */
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"

@@ -10,11 +10,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"

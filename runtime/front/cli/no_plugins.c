@@ -6,7 +6,6 @@
 #include "runtime/front/cli/cli.h"
 
 #include <netdb.h>
-#include <stddef.h>
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's begin with "__" */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,

@@ -2,10 +2,7 @@
 #include "runtime/front/cli/run_state.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/setting_types.h"
 #include "runtime/base/log.h"

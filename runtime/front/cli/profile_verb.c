@@ -3,8 +3,6 @@
  * `cejail profile list|show|check`: the profiles that exist, the settings of one, the errors in a
  * file.
  */
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/json/json.h"

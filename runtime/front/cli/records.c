@@ -3,7 +3,6 @@
  * `cejail ps`, `kill`, `gc`: list, cancel and clean up the runs of this user, by their records
  * (runtime/jail/record.h).
  */
-#include <stdio.h>
 #include <time.h>
 
 #include "runtime/base/json/json.h"

@@ -8,9 +8,6 @@
  */
 #include <assert.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"

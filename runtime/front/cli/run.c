@@ -6,10 +6,7 @@
  * and report() delivers all of them.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/clock.h"

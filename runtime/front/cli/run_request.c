@@ -8,8 +8,6 @@
  * rights.h are the service's own code, with the rights of a caller that has no row of its own.
  */
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "profiles/profile.h"
 #include "rootfs/files/inputs.h"

@@ -13,9 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

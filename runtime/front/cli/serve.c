@@ -5,10 +5,6 @@
  * libraries would slow down the start of every run.
  */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/files/libexec.h"
 #include "runtime/front/cli/cli.h"

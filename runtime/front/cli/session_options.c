@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/cli/cli.h"
 
-#include <string.h>
-
 #include "profiles/settings.h"
 #include "runtime/base/text.h"
 #include "runtime/front/client/remote.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/cli/run_state.h"
 
-#include <errno.h>
-
 void terminal_make_raw(struct terminal *t, int fd)
 {
 	t->fd = -1;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/client/http_answer.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/text.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/http_chunks.h"
 
 #define HTTP_HEAD_MAX (16u << 10) /* all header lines together */

@@ -9,10 +9,7 @@
  */
 #include "runtime/front/client/remote.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/clock.h"

@@ -3,8 +3,6 @@
  * The calls of a program to tools, when the run is at a service: lines for our caller, as a run
  * here writes them, and requests for its answers.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/front/client/remote_state.h"

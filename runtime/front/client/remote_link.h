@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/un.h>
 
 #include "runtime/base/byte_queue.h"

@@ -3,10 +3,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/profile.h"

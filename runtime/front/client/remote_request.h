@@ -8,9 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "profiles/config.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/front/client/remote.h"

@@ -2,9 +2,7 @@
 /* What a run at a service is connected to here: its output, its input, and signals. */
 #include <limits.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

@@ -2,9 +2,6 @@
 #include "runtime/front/client/service_calls.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"

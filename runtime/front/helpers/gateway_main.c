@@ -7,9 +7,6 @@
  * A program of its own, so that what reads bytes of the jail has nothing of the supervisor's memory
  * (netns/gateway.h).
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/gateway_parts.h"
 

@@ -8,10 +8,6 @@
  *	attach MANAGER UNIT PID CHILD   PID into a cgroup of the scope
  *	stop MANAGER UNIT               the scope's end
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/text.h"

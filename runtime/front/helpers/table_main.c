@@ -3,7 +3,6 @@
  * table-helper 4|46: loads a table for the links of many jails and leaves the process behind that
  * holds it: netns/uplink/host_table.h.  It has the caller's rights.
  */
-#include <string.h>
 
 #include "netns/uplink/host_table.h"
 #include "runtime/base/files/libexec.h"

@@ -3,7 +3,6 @@
 #include "runtime/front/image/image_parts.h"
 
 #include <linux/capability.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 

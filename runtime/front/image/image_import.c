@@ -5,11 +5,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/empty_dir.h"

@@ -3,10 +3,7 @@
 #include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "rootfs/image/image_manifest.h"
 #include "rootfs/image/image_passwd.h"

@@ -4,9 +4,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"

@@ -3,10 +3,6 @@
 #include "runtime/front/image/image_parts.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

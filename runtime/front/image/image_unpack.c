@@ -16,10 +16,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/scope.h"

@@ -6,11 +6,7 @@
 
 #include <locale.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

@@ -4,9 +4,6 @@
  * name and the arguments of the launcher; with the verb "broker" it is mcp_broker_main().
  */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"

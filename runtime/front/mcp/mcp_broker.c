@@ -2,10 +2,6 @@
 #include "runtime/front/mcp/mcp_server.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -3,9 +3,6 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"

@@ -3,9 +3,6 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "profiles/profile.h"
 #include "profiles/settings.h"
 #include "runtime/base/log.h"

@@ -3,8 +3,6 @@
 
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/queue.h>
 
 #include "runtime/base/clock.h"

@@ -4,8 +4,6 @@
 #include "runtime/front/mcp/mcp_server.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 

@@ -8,12 +8,6 @@
 #include "runtime/jail/init/init.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
 
 #define HEADERS_MAX 65536 /* bytes of program headers that the kernel takes */
 

@@ -11,12 +11,9 @@
 #include "runtime/jail/init/init.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/files/inputs.h"
 #include "rootfs/rootfs.h"

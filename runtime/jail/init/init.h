@@ -7,8 +7,6 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 #include "runtime/base/error.h"
 #include "runtime/base/step.h"

@@ -9,11 +9,9 @@
  */
 #include "runtime/jail/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

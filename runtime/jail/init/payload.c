@@ -7,16 +7,12 @@
  */
 #include "runtime/jail/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/scope.h"

@@ -14,17 +14,12 @@
  */
 #include "runtime/jail/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/child.h"

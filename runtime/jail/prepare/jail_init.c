@@ -5,8 +5,6 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 

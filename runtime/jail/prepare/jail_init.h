@@ -2,9 +2,6 @@
 /* jail_init - the supervisor's stages of init: its process, its ids, what it hands out. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 #include "runtime/kernel/ids/idmap.h"

@@ -79,9 +79,7 @@
  */
 #include "runtime/jail/jail.h"
 
-#include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"

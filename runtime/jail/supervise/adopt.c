@@ -8,8 +8,6 @@
 #include "runtime/jail/supervise/start.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -2,8 +2,6 @@
 #include "runtime/jail/supervise/bind_watch.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "rootfs/files/autorun.h"
 #include "runtime/base/scope.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/supervise/call_line.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/files/sha256.h"
 #include "runtime/base/json/json.h"

@@ -2,10 +2,6 @@
 /* call_line - the lines of JSON of calls.h.  Of what a program writes every byte is hostile. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"

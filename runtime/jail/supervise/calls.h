@@ -27,7 +27,6 @@
 #pragma once
 
 #include <poll.h>
-#include <stdint.h>
 
 #include "runtime/base/error.h"
 #include "runtime/jail/jail.h"

@@ -8,10 +8,7 @@
  */
 #include "runtime/jail/supervise/start.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/inputs.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/supervise/jail_network.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "netns/address/addresses.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"

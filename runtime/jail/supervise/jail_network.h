@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 
 struct http_upstream;

@@ -15,9 +15,7 @@
 #include "runtime/jail/jail.h"
 
 #include <poll.h>
-#include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/sys.h"

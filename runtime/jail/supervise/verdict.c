@@ -2,7 +2,6 @@
 #include "runtime/jail/supervise/verdict.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 

@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "runtime/jail/outcome.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/usage/process_usage.h"

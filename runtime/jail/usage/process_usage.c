@@ -10,13 +10,9 @@
 #include "runtime/jail/usage/process_usage.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/vfs.h>
 
 #include "runtime/base/clock.h"

@@ -6,11 +6,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/jail/usage/sampler.h"
 
 #define SAMPLE_PIDS_MAX SAMPLER_PIDS_MAX /* looked at by one call: 3 opens and reads each */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/usage/sampler.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 /* Takes what `paid_us` can pay off `debt`, the estimate in proportion. */
 static void pay(struct unreaped_debt *debt, uint64_t *paid_us)
 {

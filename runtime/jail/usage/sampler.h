@@ -10,10 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #define SAMPLER_PIDS_MAX 4096
 
 struct sampler;

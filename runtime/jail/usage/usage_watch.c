@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/jail/usage/usage_watch.h"
 
-#include <stdlib.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/kernel/process/process_tree.h"

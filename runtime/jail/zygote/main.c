@@ -4,11 +4,7 @@
  * first call serves requests; in its children later calls are those of the C library.
  */
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "runtime/jail/zygote/zygote_inside.h"
 

@@ -3,14 +3,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/env_file.h"

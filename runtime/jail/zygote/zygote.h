@@ -56,8 +56,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 

@@ -15,15 +15,9 @@
 #include "runtime/jail/zygote/zygote_inside.h"
 
 #include <sched.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

@@ -2,8 +2,6 @@
 /* zygote_inside - what runs in a zygote and in its children: the parts of zygote.so. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 

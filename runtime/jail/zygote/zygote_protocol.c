@@ -3,8 +3,6 @@
 
 #include <assert.h>
 #include <stdalign.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

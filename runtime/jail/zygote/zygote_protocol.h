@@ -5,7 +5,6 @@
 #pragma once
 
 #include <linux/filter.h>
-#include <stdint.h>
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"

@@ -14,7 +14,6 @@
 #include <sys/rseq.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"

@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "runtime/base/step.h"
 

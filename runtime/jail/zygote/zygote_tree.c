@@ -3,12 +3,8 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "rootfs/mounts.h"
 #include "runtime/base/files/fd.h"

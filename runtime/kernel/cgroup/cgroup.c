@@ -10,8 +10,6 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>

@@ -3,12 +3,9 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"

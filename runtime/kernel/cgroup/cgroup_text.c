@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/kernel/cgroup/cgroup_text.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 #define MOUNT_FIELDS 5 /* id, parent, device, root, mount point: proc(5) */

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 /* Where a manager listens. */

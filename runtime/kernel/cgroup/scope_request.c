@@ -7,8 +7,6 @@
 #include "runtime/kernel/cgroup/scope_request.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 

@@ -2,8 +2,6 @@
 #include "runtime/kernel/cgroup/scope_request.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
-#include <string.h>
 
 /* Each symbol and where its address goes: dlsym(3) knows no types. */
 static const struct symbol {

@@ -2,7 +2,6 @@
 #include "runtime/kernel/ids/idmap.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -9,11 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 #define IDMAP_INSIDE_UID 1000

@@ -6,13 +6,10 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 
 /* Older kernels lack calls, and rlimits of a user namespace of its own. */

@@ -2,9 +2,6 @@
 /* capabilities - the five capability sets of this process: capabilities(7). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 
 /* A bit for each capability: 1 << CAP_KILL. */

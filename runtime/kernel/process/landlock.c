@@ -10,14 +10,10 @@
  */
 #include "runtime/kernel/process/landlock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

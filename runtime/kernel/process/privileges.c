@@ -5,9 +5,7 @@
 #include <grp.h>
 #include <linux/securebits.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"

@@ -5,10 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 
 int privileges_join_keyring(struct cj_error *err); /* an anonymous session keyring: keyrings(7) */

@@ -8,11 +8,8 @@
  */
 #include "runtime/kernel/process/process_tree.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"

@@ -8,11 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #define PROCESS_TREE_MAX 4096 /* processes that are looked at */
 
 struct process_tree {

@@ -3,9 +3,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "runtime/base/text.h"

@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 struct sample_stat {
 	char state; /* 'R', 'D', ...: of the first thread */
 	uint64_t parent_pid;

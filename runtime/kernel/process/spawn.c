@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/kernel/process/spawn.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/sys.h"
 #include "runtime/kernel/cgroup/cgroup.h"

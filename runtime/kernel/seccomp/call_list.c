@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/kernel/seccomp/call_list.h"
 
-#include <errno.h>
 #include <sys/syscall.h>
 
 #include "runtime/kernel/seccomp/filter_parts.h"

@@ -8,9 +8,6 @@
 #pragma once
 
 #include <linux/seccomp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/base/error.h"
 

@@ -3,10 +3,7 @@
 #include "runtime/kernel/seccomp/filter.h"
 
 #include <linux/seccomp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

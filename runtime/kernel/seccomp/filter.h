@@ -18,10 +18,6 @@
 #pragma once
 
 #include <linux/filter.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/base/error.h"

@@ -15,8 +15,6 @@
 #include <assert.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "runtime/kernel/seccomp/filter_parts.h"

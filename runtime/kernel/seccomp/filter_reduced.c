@@ -6,11 +6,9 @@
  */
 #include "runtime/kernel/seccomp/filter.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "runtime/kernel/seccomp/filter_parts.h"
 

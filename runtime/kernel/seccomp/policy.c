@@ -9,8 +9,6 @@
  */
 #include "runtime/kernel/seccomp/policy.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 
 #include "runtime/base/files/fd.h"

@@ -3,9 +3,6 @@
 #include "runtime/run/mcp/mcp_answer.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"

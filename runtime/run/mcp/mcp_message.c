@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/mcp/mcp_message.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 #define INTEGER_DIGITS_MAX 19 /* so that any client can hold it in 64 bits */

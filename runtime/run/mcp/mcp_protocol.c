@@ -2,9 +2,6 @@
 /* The methods, by a table. */
 #include "runtime/run/mcp/mcp_protocol.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/scope.h"

@@ -3,9 +3,6 @@
 #include "runtime/run/mcp/mcp_request.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 #include "profiles/settings.h"

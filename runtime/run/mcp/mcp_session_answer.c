@@ -3,7 +3,6 @@
 #include "runtime/run/mcp/mcp_answer.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "rootfs/files/types.h"
 #include "runtime/base/text.h"

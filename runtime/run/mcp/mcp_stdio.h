@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"

@@ -2,8 +2,6 @@
 #include "runtime/run/mcp/mcp_text.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_message.h"

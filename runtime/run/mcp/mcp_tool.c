@@ -6,8 +6,6 @@
 #include "runtime/run/mcp/mcp_tool.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "netns/uplink/uplink.h"
 #include "runtime/base/json/json_template.h"

@@ -7,9 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/json/json.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/options/habits.h"
 
-#include <stddef.h>
-#include <string.h>
-
 #include "runtime/base/text.h"
 
 struct habit {

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 /* The answer for an option as it was typed, "--volume" or "-u"; NULL: none. */
 const char *habit_for_option(const char *named);
 

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/run/options/options.h"
 
 /* Is `path` a regular file of this host?  Follows links. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/options/option_syntax.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "profiles/settings.h"
 #include "runtime/base/text.h"
 

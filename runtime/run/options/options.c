@@ -2,11 +2,8 @@
 #include "runtime/run/options/options.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/files/fd.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/report/delivery.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 

@@ -5,11 +5,8 @@
  */
 #include "runtime/run/report/events.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

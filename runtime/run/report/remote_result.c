@@ -2,8 +2,6 @@
 #include "runtime/run/report/remote_result.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "rootfs/files/autorun.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/json/json.h"
 #include "runtime/jail/outcome.h"
 

@@ -2,8 +2,6 @@
 /* Every member exists and is null without a value, so that a reader need not check for it. */
 #include "runtime/run/report/result.h"
 
-#include <stdio.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/session/repl/repl_channel.h"

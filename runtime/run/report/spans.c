@@ -6,9 +6,6 @@
 #include "runtime/run/report/spans.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "runtime/base/clock.h"

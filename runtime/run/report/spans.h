@@ -9,9 +9,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/line_file.h"

@@ -3,10 +3,6 @@
 #include "runtime/run/report/trace.h"
 
 #include <assert.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/random.h>
 
 enum {

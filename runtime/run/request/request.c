@@ -6,9 +6,6 @@
 #include "runtime/run/request/request.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/address/allowlist.h"
 #include "profiles/paths.h"

@@ -10,9 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "profiles/plan/plan.h"
 #include "profiles/settings.h"
 #include "runtime/base/arena.h"

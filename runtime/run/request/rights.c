@@ -3,8 +3,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/setting_types.h"
 #include "runtime/base/text.h"

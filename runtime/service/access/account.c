@@ -3,8 +3,6 @@
 #include "runtime/service/access/account.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
 

@@ -11,11 +11,7 @@
 #pragma once
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -8,9 +8,6 @@
  */
 #include "runtime/service/api/api.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/clock.h"

@@ -8,9 +8,7 @@
  */
 #pragma once
 
-#include <stdint.h>
 #include <sys/queue.h>
-#include <sys/types.h>
 
 #include "runtime/base/loop.h"
 #include "runtime/run/mcp/calls/mcp_reply.h"

@@ -3,7 +3,6 @@
 #include "runtime/service/api/api_parts.h"
 
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/sys.h"

@@ -2,10 +2,6 @@
 /* POST /mcp: calls of tools, and the messages that need no run. */
 #include "runtime/service/api/api_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "profiles/settings.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/loop.h"

@@ -5,10 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "profiles/config.h"
 #include "profiles/plan/plan.h"
 #include "rootfs/files/inputs.h"

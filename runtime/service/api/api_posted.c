@@ -2,9 +2,6 @@
 /* The validation of bodies, step by step. */
 #include "runtime/service/api/api_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/scope.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/runs and /v1/profiles. */
-#include <string.h>
 #include <strings.h>
 
 #include "profiles/profile.h"

@@ -2,9 +2,6 @@
 /* /v1/sessions: created, listed, renewed, ended. */
 #include "runtime/service/api/api_parts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"

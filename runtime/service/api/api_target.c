@@ -3,8 +3,6 @@
 #include "runtime/service/api/api_parts.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 

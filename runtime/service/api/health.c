@@ -3,8 +3,6 @@
 #include "runtime/service/api/health.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"

@@ -2,10 +2,6 @@
 /* Profiles, parsed once. */
 #include "runtime/service/config/profile_cache.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "profiles/profile.h"

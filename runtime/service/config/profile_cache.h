@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "profiles/config.h"
 #include "runtime/base/error.h"
 

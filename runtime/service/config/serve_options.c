@@ -2,11 +2,7 @@
 /* The arguments of `cejail serve`. */
 #include "runtime/service/config/serve_options.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

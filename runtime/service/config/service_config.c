@@ -5,8 +5,6 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/un.h>
 
 #include "runtime/base/text.h"

@@ -9,9 +9,6 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 #include "runtime/base/arena.h"

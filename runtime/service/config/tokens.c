@@ -2,10 +2,7 @@
 /* Token files, read once, kept as digests. */
 #include "runtime/service/config/tokens.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"

@@ -12,10 +12,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

@@ -12,11 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/base/loop.h"

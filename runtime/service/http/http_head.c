@@ -2,8 +2,6 @@
 /* Reading a request's head. */
 #include "runtime/service/http/http_head.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/text.h"

@@ -6,8 +6,6 @@
  * is answered once, with an error, and the connection ends.  No more of a body is read than the
  * head has announced.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"

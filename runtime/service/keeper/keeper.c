@@ -23,10 +23,8 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

@@ -25,9 +25,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 enum api_code {
 	API_OK, /* no error */
 	API_BAD_REQUEST,

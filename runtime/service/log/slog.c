@@ -4,11 +4,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 
 enum slog_level { SLOG_ERROR = 3, SLOG_WARNING = 4, SLOG_NOTICE = 5, SLOG_INFO = 6 };

@@ -4,12 +4,9 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

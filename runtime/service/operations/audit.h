@@ -11,9 +11,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 #include "runtime/base/files/line_file.h"
 #include "runtime/service/config/service_config.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/log/api_error.h"
 #include "runtime/service/worker/job.h"

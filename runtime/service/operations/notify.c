@@ -6,10 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/unix.h"

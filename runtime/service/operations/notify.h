@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 
 /* A datagram to $NOTIFY_SOCKET ("READY=1", "STATUS=...", several lines); nothing without one. */

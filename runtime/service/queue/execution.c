@@ -3,9 +3,6 @@
 #include "runtime/service/queue/execution.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"

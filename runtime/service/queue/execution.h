@@ -13,10 +13,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/service/queue/pool.h"
 #include "runtime/service/queue/runs.h"
 #include "runtime/session/session.h"

@@ -2,10 +2,6 @@
 /* Prepared workers: which there are, and which there should be. */
 #include "runtime/service/queue/pool.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/service/config/profile_cache.h"
 #include "runtime/service/log/slog.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/service/queue/run_caller.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"

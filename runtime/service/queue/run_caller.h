@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stddef.h>
-
 #include "runtime/service/log/api_error.h"
 
 struct run;

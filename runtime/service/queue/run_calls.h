@@ -12,10 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/loop.h"

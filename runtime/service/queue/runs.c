@@ -3,8 +3,6 @@
 #include "runtime/service/queue/runs.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 

@@ -2,10 +2,6 @@
 /* Zygotes: which there are, and which there should be. */
 #include "runtime/service/queue/zygotes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "profiles/plan/plan.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

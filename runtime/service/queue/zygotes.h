@@ -10,11 +10,6 @@
  */
 #pragma once
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/config/service_config.h"
 #include "runtime/service/operations/metrics.h"

@@ -3,9 +3,6 @@
 #include "runtime/service/sessions/keeper_conn.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

@@ -3,10 +3,6 @@
 #include "runtime/service/sessions/sessions.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/address/allowlist.h"
 #include "runtime/run/report/result.h"

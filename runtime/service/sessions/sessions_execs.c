@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The execs of sessions: their workers, their standard input, the callers that wait. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

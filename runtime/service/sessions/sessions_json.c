@@ -2,9 +2,6 @@
 /* The JSON of sessions and execs. */
 #include "runtime/service/sessions/sessions.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/run/report/result.h"
 
 static void put_until(struct json_writer *w, const char *key, uint64_t until_ms,

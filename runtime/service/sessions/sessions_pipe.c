@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes on their way into a pipe that takes them without blocking. */
-#include <errno.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

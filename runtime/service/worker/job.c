@@ -9,12 +9,9 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/unix.h"

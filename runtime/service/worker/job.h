@@ -20,9 +20,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/worker/job.h"
 

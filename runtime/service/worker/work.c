@@ -9,8 +9,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "profiles/profile.h"

@@ -7,9 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "profiles/config.h"
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"

@@ -12,9 +12,7 @@
 #include "runtime/service/worker/work.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"

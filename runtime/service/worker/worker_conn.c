@@ -2,9 +2,6 @@
 /* Reads lines from a worker's socket. */
 #include "runtime/service/worker/worker_conn.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"
 

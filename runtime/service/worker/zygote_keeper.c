@@ -4,11 +4,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/arena.h"

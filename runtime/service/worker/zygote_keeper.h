@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 #include "runtime/service/worker/spawner.h"
 

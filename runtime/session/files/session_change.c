@@ -3,12 +3,9 @@
 #include "runtime/session/files/session_files.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/files/jail_file.h"
 #include "runtime/base/files/fd.h"

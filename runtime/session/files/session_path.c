@@ -2,10 +2,8 @@
 /* Opens paths of a jail in which programs run. */
 #include "runtime/session/files/session_path.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 

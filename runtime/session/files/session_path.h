@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 

@@ -2,9 +2,6 @@
 /* The frames of a session's interpreter, from untrusted bytes to a struct cell_outcome. */
 #include "runtime/session/repl/repl_channel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "profiles/plan/plan.h"
 
 #define HEAD_SIZE      5 /* the kind, the size */

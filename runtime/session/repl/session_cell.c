@@ -2,9 +2,7 @@
 /* One cell: its request, and the channel of its interpreter while it runs. */
 #include "runtime/session/repl/session_interpreter.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/files/sha256.h"

@@ -2,9 +2,6 @@
 /* The interpreter of a session, in the keeper and in the workers of its cells. */
 #include "runtime/session/repl/session_interpreter.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"

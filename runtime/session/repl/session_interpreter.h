@@ -21,8 +21,6 @@
 #pragma once
 
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"

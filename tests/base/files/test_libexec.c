@@ -8,17 +8,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <limits.h>
 
 #include "netns/address/name_lookup.h"

@@ -2,13 +2,9 @@
 /* Which links a path may lead through.  Another user's directory needs root: chown(2). */
 #include "runtime/base/files/owned_dir.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -4,9 +4,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/scope.h"
 #include "runtime/container/config/oci_config.h"
 

@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/resource.h>

@@ -4,11 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 #include <sys/mount.h>
 
 /* Splits at commas; the parts live in the arena. */

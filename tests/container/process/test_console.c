@@ -9,10 +9,6 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -20,7 +16,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -5,19 +5,13 @@
  */
 #include "runtime/container/process/process_parts.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <seccomp.h>

@@ -3,12 +3,8 @@
 /* WRAP: mkdirat unlinkat */
 #include "runtime/container/rdt/rdt.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>

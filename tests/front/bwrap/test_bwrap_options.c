@@ -2,13 +2,10 @@
 /* The command line of bubblewrap, and what excludes what. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
-#include <string.h>
 
 #include "runtime/front/bwrap/bwrap.h"
 

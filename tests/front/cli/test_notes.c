@@ -2,15 +2,11 @@
 /* The messages after a run: one line each, and few lines for many denied packets. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/notes.c" /* the front end is in no library */

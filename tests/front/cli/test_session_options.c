@@ -2,11 +2,8 @@
 /* Which options of `cejail run` a verb of `cejail session` takes. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 /* the front end is in no library */
 #include "runtime/front/cli/session_options.c"

@@ -2,14 +2,9 @@
 /* The caller's terminal comes back as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/terminal.c" /* the front end is in no library */

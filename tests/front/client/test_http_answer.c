@@ -2,11 +2,8 @@
 /* A service's answer is the same however its bytes are cut, and what is none is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include "runtime/front/client/http_answer.h"
 

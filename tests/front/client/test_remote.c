@@ -2,12 +2,9 @@
 /* What is asked of a service says what the caller said; what it answers is a run's outcome. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <signal.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/run/options/options.h"

@@ -2,16 +2,11 @@
 /* Requests to a service, and whole answers: the other end is a thread of this test. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tests/temp_dir.h"
 #include "runtime/front/client/http_answer.h"

@@ -2,19 +2,14 @@
 /* origin_confine: what the helper of --upstream can still do, and what a lookup can. */
 #include "runtime/front/helpers/upstream/origin.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -4,15 +4,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

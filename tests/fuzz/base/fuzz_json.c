@@ -6,8 +6,6 @@
  * strict UTF-8, each value stands where it says; written and read again it is the same.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"

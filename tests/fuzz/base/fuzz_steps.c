@@ -8,11 +8,9 @@
  * Asserted: what is taken is as long as its header said, has the awaited step and owns its
  * descriptors, close-on-exec; what is not leaves none open; errors have a code, a text, and end.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "runtime/base/step.h"
 #include "tests/fuzz/bytes.h"

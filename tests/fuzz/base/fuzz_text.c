@@ -7,8 +7,6 @@
  * of the buffer; UTF-8 is what a second, slow decoder says it is.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"

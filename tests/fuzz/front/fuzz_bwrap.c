@@ -6,7 +6,6 @@
  * their range, a command, and a user namespace for a user.
  */
 #include <linux/sched.h>
-#include <stdbool.h>
 
 #include "runtime/front/bwrap/bwrap.h"
 #include "tests/fuzz/bytes.h"

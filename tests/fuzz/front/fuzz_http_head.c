@@ -7,8 +7,6 @@
  */
 #include "runtime/service/http/http_head.h"
 
-#include <stdbool.h>
-
 #include "runtime/base/http_chunks.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"

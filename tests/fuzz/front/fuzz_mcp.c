@@ -6,8 +6,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"

@@ -7,9 +7,7 @@
  * terminal goes the same escaped text however it was cut; events and the result are JSON, one a
  * line, and the events together hold every byte.
  */
-#include <stdbool.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/relay.h"

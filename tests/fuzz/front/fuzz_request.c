@@ -5,8 +5,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "profiles/settings.h"
 #include "rootfs/files/artifacts.h"

@@ -5,8 +5,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "runtime/run/request/request.h"
 #include "runtime/service/api/api_parts.h"

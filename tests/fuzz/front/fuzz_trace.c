@@ -7,8 +7,6 @@
  */
 #include "runtime/run/report/trace.h"
 
-#include <stdbool.h>
-
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 

@@ -5,9 +5,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"

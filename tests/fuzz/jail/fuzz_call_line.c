@@ -6,7 +6,6 @@
  * of the line, so that what the caller gets is one line of JSON; a refusal has a message.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"

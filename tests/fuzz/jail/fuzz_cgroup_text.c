@@ -7,9 +7,6 @@
  */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/kernel/cgroup/cgroup_text.h"
 #include "tests/fuzz/bytes.h"

@@ -6,8 +6,6 @@
  * and never leads out of it.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/kernel/cgroup/cgroup_text.h"
 #include "tests/fuzz/bytes.h"

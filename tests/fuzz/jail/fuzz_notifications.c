@@ -7,12 +7,10 @@
  * than the answers, and all of them as long as it says it is complete; no more are answered than
  * the rate allows.
  */
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/kernel/seccomp/filter_parts.h"

@@ -6,8 +6,6 @@
  * system and nothing is picked from a map that was refused.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/kernel/ids/idmap.h"
 #include "runtime/kernel/process/process_usage_text.h"

@@ -6,9 +6,7 @@
  * cgroup that is named after the run is swept; the record goes with it, and nothing else does.
  */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/kernel/cgroup/cgroup.h"

@@ -6,8 +6,6 @@
  * limits and within memory; a refusal has a message.
  */
 #include <assert.h>
-#include <errno.h>
-#include <string.h>
 
 #include "runtime/session/repl/repl_channel.h"
 

@@ -9,9 +9,6 @@
  * range within.
  */
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/address/names.h"
 #include "netns/address/ranges.h"

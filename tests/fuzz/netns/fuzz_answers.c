@@ -10,14 +10,11 @@
  * a failure has a positive code and a text; counters are as they were where reading them failed;
  * nothing is waited for without end.
  */
-#include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "netns/firewall/denials.h"
 #include "netns/firewall/firewall.h"

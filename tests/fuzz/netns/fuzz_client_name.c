@@ -8,8 +8,6 @@
  * asked about.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/relay/client_name.h"
 #include "tests/fuzz/bytes.h"

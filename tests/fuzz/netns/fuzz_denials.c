@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/firewall/denials.h"
 

@@ -5,8 +5,6 @@
  * Asserted: a chain that is kept has a family, a table and a name, each of them whole.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/firewall/host_firewall.h"
 

@@ -5,8 +5,6 @@
  * Asserted: what is kept is whole, each once, and never loopback; what is read twice adds nothing.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/rtnetlink/hostaddrs.h"
 

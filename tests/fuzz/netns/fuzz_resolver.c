@@ -9,8 +9,6 @@
  * is no longer than the client takes, and has the same addresses when it is read again.
  */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "netns/relay/resolver.h"
 #include "netns/relay/resolver_message.h"

@@ -5,7 +5,6 @@
  * Asserted: however they are cut, the reported line is the same; it is printable and fits.
  */
 #include <signal.h>
-#include <stdio.h>
 
 #include "netns/uplink/uplink_parts.h"
 #include "runtime/base/text.h"

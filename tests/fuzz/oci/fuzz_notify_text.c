@@ -6,8 +6,6 @@
  * another line in front of it, if there is room.
  */
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "runtime/container/notify/notify_relay.h"
 

@@ -7,9 +7,6 @@
  * forward to its own instructions, and ends.
  */
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/container/cgroup/container_cgroup.h"
 #include "runtime/container/cgroup/device_rules.h"

@@ -7,8 +7,6 @@
  */
 #include "runtime/container/config/oci_process.h"
 
-#include <stdio.h>
-
 #include "runtime/base/scope.h"
 #include "runtime/container/config/oci_resources.h"
 #include "tests/fuzz/bytes.h"

@@ -7,7 +7,6 @@
  */
 #include "runtime/container/plan/oci_tree.h"
 
-#include <string.h>
 #include <sys/mount.h>
 
 #include "runtime/base/scope.h"

@@ -5,7 +5,6 @@
  * Asserted: a refusal names a line; what is taken is a NAME=VALUE of the text or of the caller,
  * without a newline, in the order of its lines.
  */
-#include <stdbool.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/scope.h"

@@ -6,7 +6,6 @@
  * absolute, whole and itself again when it is read again; a target is that place with our own links
  * followed, and not in /proc, /dev or /sys.
  */
-#include <stdbool.h>
 
 #include "profiles/paths.h"
 #include "profiles/plan/plan.h"

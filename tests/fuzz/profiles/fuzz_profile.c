@@ -3,9 +3,6 @@
  * Any bytes as a profile's text.  What is taken must show as a profile that is taken
  * again and shows the same; the inputs in corpus/profile.txt are replayed by `make check-all`.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 

@@ -10,9 +10,7 @@
  */
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "rootfs/files/artifacts.h"
 #include "rootfs/files/autorun.h"

@@ -7,8 +7,6 @@
  */
 #include "rootfs/image/image_manifest.h"
 
-#include <stdio.h>
-
 #include "rootfs/image/image_store.h"
 #include "rootfs/image/image_passwd.h"
 #include "runtime/base/scope.h"

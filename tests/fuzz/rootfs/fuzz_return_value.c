@@ -7,8 +7,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "rootfs/files/return_value.h"
 #include "runtime/base/scope.h"

@@ -8,8 +8,6 @@
  */
 #undef NDEBUG
 #include <assert.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "rootfs/files/types.h"
 #include "runtime/base/text.h"

@@ -3,15 +3,10 @@
 #include "runtime/jail/init/init.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

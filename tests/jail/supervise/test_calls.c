@@ -3,16 +3,10 @@
 /* WRAP: clock_ms recv send */
 #include "runtime/jail/supervise/calls.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -6,9 +6,7 @@
 /* WRAP: gateway_start uplink_proceed sys_seccomp libexec_find */
 #include "runtime/jail/jail.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
-#include <string.h>
 
 #include "netns/network_parts.h"
 #include "runtime/base/scope.h"

@@ -7,12 +7,10 @@
  */
 #include "tests/jail/whole_jail.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pty.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

@@ -9,17 +9,11 @@
  */
 #pragma once
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"

@@ -9,8 +9,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -2,12 +2,8 @@
 /* The cause of a refusal, from the facts of a host. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <string.h>
 
 #include "runtime/kernel/ids/refusal.h"
 

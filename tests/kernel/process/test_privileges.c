@@ -9,17 +9,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <sched.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>

@@ -8,8 +8,6 @@
 #include <assert.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/kernel/seccomp/filter.h"
 

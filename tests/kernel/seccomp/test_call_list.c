@@ -2,14 +2,12 @@
 /* A list of calls, in force in a child. */
 #include "runtime/kernel/seccomp/call_list.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

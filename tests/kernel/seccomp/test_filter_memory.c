@@ -5,7 +5,6 @@
 #include "tests/no_memory.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "runtime/kernel/seccomp/policy.h"
 #include "runtime/base/scope.h"

@@ -2,13 +2,10 @@
 /* The second filter of a jail without namespaces, in force in a child. */
 #include "runtime/kernel/seccomp/filter.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,7 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -4,10 +4,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 #include <arpa/inet.h>
@@ -18,10 +14,8 @@
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"

@@ -4,13 +4,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 

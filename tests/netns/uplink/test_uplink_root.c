@@ -3,7 +3,6 @@
 /* A helper's root: what it sees of the host, and what not, wherever it is installed. */
 #include "netns/uplink/uplink_parts.h"
 
-#include <errno.h>
 #include <linux/limits.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

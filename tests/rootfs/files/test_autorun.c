@@ -2,17 +2,11 @@
 /* Names that other programs execute: what is new or changed below a directory. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "rootfs/files/autorun.h"
 #include "runtime/base/scope.h"

@@ -4,7 +4,6 @@
 
 #include "tests/rootfs/inside.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 

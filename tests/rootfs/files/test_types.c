@@ -4,12 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define UNKNOWN "application/octet-stream"
 

@@ -4,11 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
 			     "bad\n"

@@ -2,12 +2,9 @@
 /* The tables of other programs' options: each answer is right for this program. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <ctype.h>
-#include <stdio.h>
 
 #include "profiles/settings.h"
 #include "runtime/run/options/habits.c"

@@ -2,13 +2,10 @@
 /* What is seen of standard input without reading it; which argument is spelt like an option. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/run/options/operands.h"
 

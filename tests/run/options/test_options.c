@@ -2,12 +2,8 @@
 /* The words of `cejail run`: which are options, which are values, which are operands. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/run/options/options.c" /* its tables */

@@ -2,11 +2,8 @@
 /* The options of a verb that also takes options of `cejail run`. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include "runtime/run/options/option_syntax.h"
 

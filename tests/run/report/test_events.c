@@ -3,18 +3,12 @@
 /* WRAP: poll clock_ms byte_queue_add_all */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/run/report/events.h"

@@ -5,14 +5,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <string.h>
-#include <sys/types.h>
 
 #define CALLERS "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

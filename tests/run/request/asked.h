@@ -6,12 +6,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profiles/settings.h"
 

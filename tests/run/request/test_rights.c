@@ -4,14 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 #include "profiles/settings.h"

@@ -4,14 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #define OWN_UID 990
 #define SECRET  "rL8ZsQ2mVt0Yx5Bn7Jk3Wd9Hf1Gc6Pa4"

@@ -4,12 +4,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 

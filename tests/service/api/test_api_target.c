@@ -4,12 +4,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define EXEC     "/v1/sessions/*/execs/*"

@@ -4,15 +4,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"

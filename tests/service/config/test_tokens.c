@@ -4,18 +4,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SECRET "rL8ZsQ2mVt0Yx5Bn7Jk3Wd9Hf1Gc6Pa4"
 #define OTHER  "0a1b2c3d4e5f60718293a4b5c6d7e8f9"

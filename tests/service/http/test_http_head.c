@@ -2,12 +2,8 @@
 /* Heads of requests: what is read of a good one, and that each kind of bad one is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/service/http/http_head.h"
 

@@ -2,12 +2,8 @@
 /* What one caller may hold of what all share. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/service/http/http_parts.h"
 

@@ -3,18 +3,11 @@
  * descriptors, and nobody waits for the other. */
 #include "runtime/service/keeper/keeper_channel.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 

@@ -2,8 +2,6 @@
 /* When a service with --until-idle ends. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

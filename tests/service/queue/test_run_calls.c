@@ -2,20 +2,13 @@
 /* Which calls of a run are open, as its worker tells them, and what of an answer reaches it. */
 #include "runtime/service/queue/run_calls.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/supervise/calls.h"

@@ -5,9 +5,7 @@
 #include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/child.h"

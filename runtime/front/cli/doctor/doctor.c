@@ -10,11 +10,7 @@
 #include <assert.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "netns/network.h"
 #include "runtime/base/files/os_release.h"

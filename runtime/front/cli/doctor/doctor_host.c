@@ -4,11 +4,8 @@
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"

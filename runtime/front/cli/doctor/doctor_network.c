@@ -5,12 +5,8 @@
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "netns/address/addresses.h"
 #include "netns/gateway.h"

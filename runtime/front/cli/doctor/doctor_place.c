@@ -2,11 +2,7 @@
 #include "runtime/front/cli/doctor/doctor.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"

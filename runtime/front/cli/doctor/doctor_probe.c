@@ -2,15 +2,10 @@
 /* The namespaces are created like those of a jail's init; all effects end with the child. */
 #include "runtime/front/cli/doctor/doctor.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

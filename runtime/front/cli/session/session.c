@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cejail session`: sessions at a service, cejail-session(1).  A table of verbs. */
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"

@@ -6,10 +6,7 @@
  * file here gets such a name.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/inputs.h"

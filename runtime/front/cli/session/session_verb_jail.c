@@ -3,8 +3,6 @@
 #include "runtime/front/cli/session/session_call.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "profiles/profile.h"
 #include "runtime/base/clock.h"

@@ -6,9 +6,6 @@
 #pragma once
 
 #include <curl/curl.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
 #include "netns/upstream/upstream_program.h"

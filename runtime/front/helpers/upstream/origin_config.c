@@ -2,8 +2,6 @@
 #include "runtime/front/helpers/upstream/origin.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "netns/upstream/http_upstream.h"
 #include "runtime/base/json/json.h"

@@ -2,7 +2,6 @@
 #include "runtime/front/helpers/upstream/origin.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 #include <strings.h>
 
 #include "netns/upstream/http_upstream.h"

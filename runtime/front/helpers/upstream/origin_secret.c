@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/helpers/upstream/origin.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

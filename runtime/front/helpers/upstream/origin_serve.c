@@ -10,7 +10,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "netns/relay/tcp_proxy.h"

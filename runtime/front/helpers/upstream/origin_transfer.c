@@ -2,8 +2,6 @@
 #include "runtime/front/helpers/upstream/origin_client.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "runtime/base/clock.h"

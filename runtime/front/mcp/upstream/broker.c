@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/mcp/upstream/broker.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/log.h"

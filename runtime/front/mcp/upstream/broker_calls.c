@@ -2,9 +2,6 @@
 /* The calls of one run, from wherever they come; and as lines of a socket. */
 #include "runtime/front/mcp/upstream/broker.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/base/scope.h"
 #include "runtime/jail/supervise/calls.h"
 

@@ -10,9 +10,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/mcp/upstream/servers_file.h"

@@ -2,8 +2,6 @@
 #include "runtime/front/mcp/upstream/servers_file.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "profiles/settings.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/mcp/upstream/tool_choice.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/run/mcp/mcp_message.h"
 
 bool tool_choice_is_pattern(const char *text)

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/front/mcp/upstream/upstream.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/text.h"
 

@@ -7,11 +7,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/clock.h"

@@ -3,9 +3,6 @@
 #include "runtime/front/mcp/upstream/upstream.h"
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"

@@ -2,9 +2,6 @@
 /* The messages to a server, and from it.  Nothing here closes the link. */
 #include "runtime/front/mcp/upstream/upstream.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/text.h"
 

@@ -2,8 +2,6 @@
 /* Calls of tools. */
 #include "runtime/run/mcp/calls/mcp_call.h"
 
-#include <stdio.h>
-
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/loop.h"

@@ -3,7 +3,6 @@
 #include "runtime/run/mcp/calls/mcp_reply.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/byte_queue.h"
 #include "runtime/base/error.h"
 #include "runtime/run/mcp/calls/mcp_run.h"

@@ -7,10 +7,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/run/mcp/mcp_request.h"

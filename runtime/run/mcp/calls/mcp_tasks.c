@@ -2,9 +2,6 @@
 /* Tasks of callers. */
 #include "runtime/run/mcp/calls/mcp_tasks.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/base/clock.h"

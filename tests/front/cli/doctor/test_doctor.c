@@ -2,14 +2,11 @@
 /* Doctor names the true cause of a refusal, and what mends it. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
 #include <netinet/in.h> /* before linux/: they agree in this order only */
 #include <linux/netfilter.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* the front end is in no library */

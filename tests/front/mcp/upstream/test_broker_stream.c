@@ -2,18 +2,13 @@
 /* The socket of a run's calls at the broker: what happens if it cannot be watched. */
 #include "runtime/front/mcp/upstream/broker.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "runtime/base/scope.h"
 

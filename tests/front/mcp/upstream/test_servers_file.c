@@ -2,11 +2,8 @@
 /* servers.json is read whole or refused with the place, the server and what to change. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include "runtime/front/mcp/upstream/servers_file.h"
 

@@ -2,11 +2,8 @@
 /* Which tools of a server are offered, and what code calls them. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
 #include "runtime/front/mcp/upstream/tool_choice.h"
 

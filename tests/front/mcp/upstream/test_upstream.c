@@ -2,13 +2,8 @@
 /* One server behind a link that the test plays: both eras, calls, and what a bad server sends. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/front/mcp/upstream/upstream.h"

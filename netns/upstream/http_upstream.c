@@ -49,8 +49,7 @@ static void put_upstream(struct json_writer *w, const struct http_upstream_spec 
 
 static int make_config(const struct http_upstream_spec *specs, size_t n, struct cj_error *err)
 {
-	const char *text;
-	size_t size;
+	struct blob text;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the configuration of --upstream");
@@ -60,9 +59,9 @@ static int make_config(const struct http_upstream_spec *specs, size_t n, struct 
 		put_upstream(w, &specs[i]);
 	json_close_array(w);
 	json_close_object(w);
-	return json_writer_take(w, &text, &size, err) < 0
+	return json_writer_take(w, &text, err) < 0
 		   ? -err->code
-		   : fd_memfd_sealed("upstreams", text, size, err);
+		   : fd_memfd_sealed("upstreams", text.bytes, text.size, err);
 }
 
 /* Sealed: who changed its size could end the supervisor, which reads it. */

@@ -181,7 +181,7 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct json_node *list =
 	    root->type == JSON_OBJECT ? json_get_typed(root, "tools", JSON_ARRAY) : root;
-	const char *text;
+	struct blob text;
 	*out = (struct tool_list){ .catalogue = NULL };
 	if (!list || list->type != JSON_ARRAY)
 		return json_reject(file, root, err,
@@ -195,9 +195,10 @@ int tool_list_read(const char *file, const struct json_node *root, struct arena 
 	if (put_names(out, w, a, err) < 0)
 		return -err->code;
 	json_close_object(w);
-	if (json_writer_take(w, &text, &out->catalogue_size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	out->catalogue = arena_strndup(a, text, out->catalogue_size);
+	out->catalogue = arena_strndup(a, text.bytes, text.size);
+	out->catalogue_size = text.size;
 	return out->catalogue ? 0 : cj_fail(err, ENOMEM, "read the tools");
 }
 

@@ -94,16 +94,14 @@ int oci_show_spec(struct oci_call *call, struct cj_error *err)
 	const struct oci_show_caller caller = { call->options->rootless, geteuid(), getegid() };
 	const char *bundle = call->options->bundle ? call->options->bundle : ".";
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write '%s'", SPEC_NAME);
-	if (oci_show_write(w, "spec", &caller, err) < 0 ||
-	    json_writer_take(w, &text, &size, err) < 0)
+	if (oci_show_write(w, "spec", &caller, err) < 0 || json_writer_take(w, &text, err) < 0)
 		return -err->code;
 	auto_fd int dir_fd = open(bundle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return cj_fail(err, errno, "open the bundle '%s'", bundle);
-	return write_new(dir_fd, text, size, err);
+	return write_new(dir_fd, text.bytes, text.size, err);
 }

@@ -112,16 +112,16 @@ static const struct json_record record_table = {
 static int write_record(int fd, const struct record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	json_record_write(w, &record_table, r);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
 	/* A short text that fits into a page: a file system takes all of it, or is full. */
-	ssize_t put = TEMP_FAILURE_RETRY(pwrite(fd, text, size, 0));
-	return put == (ssize_t)size ? 0
-				    : cj_fail(err, put < 0 ? errno : ENOSPC, "write 'the record'");
+	ssize_t put = TEMP_FAILURE_RETRY(pwrite(fd, text.bytes, text.size, 0));
+	return put == (ssize_t)text.size
+		   ? 0
+		   : cj_fail(err, put < 0 ? errno : ENOSPC, "write 'the record'");
 }
 
 static bool is_linked(int fd)

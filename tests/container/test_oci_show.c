@@ -16,15 +16,14 @@ static void take_spec(const struct oci_show_caller *caller, struct arena *a, str
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	assert_int_equal(oci_show_write(w, "spec", caller, &err), 0);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	text = arena_strndup(a, text, size); /* the configuration points into it */
-	assert_non_null(text);
-	if (oci_config_read("config.json", text, size, a, out, &err) < 0)
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	text.bytes = arena_strndup(a, text.bytes, text.size); /* the configuration points into it */
+	assert_non_null(text.bytes);
+	if (oci_config_read("config.json", text.bytes, text.size, a, out, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -67,13 +66,12 @@ static const struct json_node *take_features(struct arena *a)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	assert_int_equal(oci_show_write(w, "features", &(struct oci_show_caller){ 0 }, &err), 0);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_int_equal(json_parse("features", text, size, a, &root, &err), 0);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_int_equal(json_parse("features", text.bytes, text.size, a, &root, &err), 0);
 	return root;
 }
 

@@ -233,15 +233,14 @@ static void a_parent_is_a_name_never_a_path(void **state)
 
 static char *show(const struct config *c)
 {
-	const char *text;
-	size_t size;
+	struct blob text;
 	struct cj_error err = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	assert_non_null(w);
 	profile_write(w, c);
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		fail_msg("%s", err.msg);
-	return strndup(text, size);
+	return strndup(text.bytes, text.size);
 }
 
 static void a_shown_profile_reads_back_as_the_same(void **state)

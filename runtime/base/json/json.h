@@ -141,11 +141,11 @@ void json_put_raw(struct json_writer *w, const char *text, size_t size);
 void json_put_node(struct json_writer *w, const struct json_node *node);
 
 /*
- * json_writer_take - the finished text (no newline), borrowed from the writer until destroyed.
+ * json_writer_take - the finished text (no newline; a NUL follows), borrowed from the writer until
+ * destroyed.
  * Fails: ENOMEM, or EINVAL when a call was out of order (a bug).
  */
-int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_size,
-		     struct cj_error *err);
+int json_writer_take(struct json_writer *w, struct blob *out, struct cj_error *err);
 
 /* The finished text and a newline, malloc'ed.  NULL: no memory, or as json_writer_take() fails. */
 char *json_writer_line(struct json_writer *w, size_t *out_size);

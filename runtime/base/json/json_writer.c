@@ -411,8 +411,7 @@ void json_put_node(struct json_writer *w, const struct json_node *node)
 	}
 }
 
-int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_size,
-		     struct cj_error *err)
+int json_writer_take(struct json_writer *w, struct blob *out, struct cj_error *err)
 {
 	if (!w)
 		return cj_fail(err, ENOMEM, "write JSON");
@@ -423,35 +422,32 @@ int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_s
 
 	if (w->text.bytes[w->text.end - 1] == '\n') /* yajl's, when pretty */
 		w->text.bytes[--w->text.end] = '\0';
-	*out_text = w->text.bytes;
-	*out_size = w->text.end;
+	*out = (struct blob){ w->text.bytes, w->text.end };
 	return 0;
 }
 
 char *json_writer_line(struct json_writer *w, size_t *out_size)
 {
 	struct cj_error ignored = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 
-	if (json_writer_take(w, &text, &size, &ignored) < 0)
+	if (json_writer_take(w, &text, &ignored) < 0)
 		return NULL;
-	char *line = malloc(size + 2);
+	char *line = malloc(text.size + 2);
 	if (!line)
 		return NULL;
-	memcpy(line, text, size);
-	memcpy(line + size, "\n", 2);
-	*out_size = size + 1;
+	memcpy(line, text.bytes, text.size);
+	memcpy(line + text.size, "\n", 2);
+	*out_size = text.size + 1;
 	return line;
 }
 
 int json_print(struct json_writer *w, struct cj_error *err)
 {
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	(void)printf("%.*s\n", (int)size, text);
+	(void)printf("%.*s\n", (int)text.size, text.bytes);
 	return 0;
 }

@@ -357,13 +357,12 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 {
 	const struct oci_result_place file = { w->fds[HELD_DIR], w->watch->file->name };
 	auto_json_writer struct json_writer *writer = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	oci_result_text(writer, f);
-	if (json_writer_take(writer, &text, &size, err) < 0)
+	if (json_writer_take(writer, &text, err) < 0)
 		return -err->code;
-	return publish(&file, text, size, err);
+	return publish(&file, text.bytes, text.size, err);
 }
 
 static int report(struct watcher *w, struct cj_error *err)

@@ -21,8 +21,7 @@ static void write_line(int fd, bool is_json, const char *level, const struct cj_
 	time_t now = time(NULL);
 	struct tm utc = { 0 };
 	struct cj_error ignored = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	(void)cj_error_text(err, message);
 	if (is_json && w) {
@@ -34,10 +33,10 @@ static void write_line(int fd, bool is_json, const char *level, const struct cj_
 		json_member_text(w, "time", when);
 		json_close_object(w);
 	}
-	if (is_json && (!w || json_writer_take(w, &text, &size, &ignored) < 0))
+	if (is_json && (!w || json_writer_take(w, &text, &ignored) < 0))
 		return;
 	/* one write(2) for a line: several processes append to one log */
-	int used = is_json ? snprintf(line, sizeof(line), "%.*s\n", (int)size, text)
+	int used = is_json ? snprintf(line, sizeof(line), "%.*s\n", (int)text.size, text.bytes)
 			   : snprintf(line, sizeof(line), "%s: %s\n", level, message);
 	if (used > 0 && used < (int)sizeof(line))
 		(void)sys_write(fd, line, (size_t)used); /* nowhere left to say that it failed */

@@ -164,15 +164,14 @@ static int state_memfd(const struct oci_config *config, const struct state *s,
 		       enum state_status status, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the state for a hook");
 	state_status_write(w, s, status, &config->annotations, false);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	return fd_memfd_sealed("state", text, size, err);
+	return fd_memfd_sealed("state", text.bytes, text.size, err);
 }
 
 static int run_all(const struct hook_run *run, struct cj_error *err)

@@ -313,8 +313,7 @@ int process_filter_prepare(struct process *p, const struct oci_seccomp *seccomp,
 int process_describe(struct process *p, const struct process_state *state, pid_t pid,
 		     struct cj_error *err)
 {
-	const char *text;
-	size_t size;
+	struct blob text;
 	if (p->agent.sock_fd < 0)
 		return 0;
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -343,15 +342,15 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 	}
 	json_close_object(w);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	if (size > MESSAGE_MAX)
+	if (text.size > MESSAGE_MAX)
 		return cj_reject_as(err, EMSGSIZE,
 				    "the message to the seccomp agent has %zu bytes, "
 				    "more than %u",
-				    size, MESSAGE_MAX);
-	memcpy(p->agent.message->text, text, size);
-	p->agent.message->size = size;
+				    text.size, MESSAGE_MAX);
+	memcpy(p->agent.message->text, text.bytes, text.size);
+	p->agent.message->size = text.size;
 	return 0;
 }
 

@@ -268,15 +268,14 @@ static int read_record(struct state *s, struct arena *a, struct cj_error *err)
 int state_write(const struct state *s, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the record of '%s'", s->id);
 	json_record_write(w, &record_table, &s->record);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	return state_put_file(s, RECORD, text, size, err);
+	return state_put_file(s, RECORD, text.bytes, text.size, err);
 }
 
 static int open_dir(const struct oci_options *o, struct state *s, struct cj_error *err)

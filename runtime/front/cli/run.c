@@ -228,14 +228,13 @@ static int send_result(struct cli_run *r, struct cj_error *err)
 		.network = r->config.network,
 		.traceparent = r->trace.traceparent[0] ? r->trace.traceparent : NULL,
 	};
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	if (!r->remote_result)
 		return delivery_send(&r->delivery, &r->outcome, &about, err);
-	if (json_writer_take(r->remote_result, &text, &size, err) < 0)
+	if (json_writer_take(r->remote_result, &text, err) < 0)
 		return -err->code;
-	return delivery_send_text(&r->delivery, text, size, err);
+	return delivery_send_text(&r->delivery, text.bytes, text.size, err);
 }
 
 /* The name after "--" is looked up in the jail.  A file of the caller's may have been meant. */
@@ -339,12 +338,11 @@ static int carry_out(struct cli_run *r, bool *out_complete, struct cj_error *err
 	if (r->config.dry_run) {
 		r->is_answered = true;
 		auto_json_writer struct json_writer *w = json_writer_create(true);
-		const char *text = NULL;
-		size_t size = 0;
+		struct blob text = { 0 };
 		plan_write(w, &r->plan, &r->program);
-		if (json_writer_take(w, &text, &size, err) < 0)
+		if (json_writer_take(w, &text, err) < 0)
 			return -err->code;
-		return fd_write_line(STDOUT_FILENO, text, size, "the plan", err);
+		return fd_write_line(STDOUT_FILENO, text.bytes, text.size, "the plan", err);
 	}
 	if (open_artifacts(r, err) < 0)
 		return cj_stage(err, "artifacts");

@@ -197,7 +197,7 @@ static int make_message(const struct remote_call *call, struct remote_request *r
 		.accept = "application/json",
 		.traceparent = env_value(call->invocation->environ, "TRACEPARENT"),
 	};
-	return json_writer_take(w, &message->body, &message->size, err);
+	return json_writer_take(w, &message->body, err);
 }
 
 static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)

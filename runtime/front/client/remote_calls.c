@@ -61,8 +61,7 @@ static void add_answer(struct call_answers *c, const struct written_answer *answ
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error ignored = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	json_open_object(w);
 	if (answer->is_error)
@@ -73,8 +72,8 @@ static void add_answer(struct call_answers *c, const struct written_answer *answ
 		json_close_object(w);
 	json_close_object(w);
 	/* without it, the call ends by its time limit */
-	if (w && json_writer_take(w, &text, &size, &ignored) == 0)
-		call_answers_add(c, answer->id, text, size);
+	if (w && json_writer_take(w, &text, &ignored) == 0)
+		call_answers_add(c, answer->id, text.bytes, text.size);
 }
 
 /* Returns what is wrong with the line; NULL: nothing. */

@@ -95,15 +95,15 @@ size_t remote_link_write_head(const struct remote_message *message,
 	bool has_trace = trace && strspn(trace, "0123456789abcdef-") == strlen(trace) &&
 			 strlen(trace) < TRACEPARENT_MAX;
 
-	return (size_t)snprintf(out, REMOTE_HEAD_MAX,
-				"%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
-				"User-Agent: %s/%s\r\nAccept: %s\r\n%s%s%s"
-				"Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-				message->method, message->path,
-				message->agent ? message->agent : "cejail", CJ_VERSION,
-				message->accept, has_trace ? "Traceparent: " : "",
-				has_trace ? trace : "", has_trace ? "\r\n" : "",
-				message->type ? message->type : "application/json", message->size);
+	return (size_t)snprintf(
+	    out, REMOTE_HEAD_MAX,
+	    "%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
+	    "User-Agent: %s/%s\r\nAccept: %s\r\n%s%s%s"
+	    "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+	    message->method, message->path, message->agent ? message->agent : "cejail", CJ_VERSION,
+	    message->accept, has_trace ? "Traceparent: " : "", has_trace ? trace : "",
+	    has_trace ? "\r\n" : "", message->type ? message->type : "application/json",
+	    message->body.size);
 }
 
 int remote_link_ask(const char *socket_path, const struct remote_message *message,
@@ -115,7 +115,7 @@ int remote_link_ask(const char *socket_path, const struct remote_message *messag
 	auto_fd int fd = remote_link_connect(socket_path, 0, err);
 
 	if (fd < 0 || send_all(fd, head, length, err) < 0 ||
-	    send_all(fd, message->body, message->size, err) < 0)
+	    send_all(fd, message->body.bytes, message->body.size, err) < 0)
 		return -err->code;
 	return take_fd(&fd);
 }
@@ -277,8 +277,8 @@ int remote_exchange_start(struct remote_exchange *q, int fd, const struct remote
 	http_answer_init(&q->answer);
 	q->is_over = false;
 	q->head_size = message ? remote_link_write_head(message, q->head) : 0;
-	q->body = message ? message->body : NULL;
-	q->size = message ? message->size : 0;
+	q->body = message ? message->body.bytes : NULL;
+	q->size = message ? message->body.size : 0;
 	q->sent = 0;
 	q->fd = fd;
 	if (loop_watch(q->loop, &q->watch, fd, on_ready, err) < 0) {

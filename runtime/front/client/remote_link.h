@@ -20,8 +20,7 @@
 struct remote_message {
 	const char *method, *path;
 	const char *accept;      /* the media type of the answer */
-	const char *body;        /* NULL: none */
-	size_t size;             /* of the body */
+	struct blob body;        /* bytes NULL: none */
 	const char *type;        /* of the body; NULL: JSON */
 	const char *agent;       /* NULL: "cejail" */
 	const char *traceparent; /* NULL: none */

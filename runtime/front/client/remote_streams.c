@@ -217,8 +217,7 @@ static void send_piece(struct remote *r)
 	const struct remote_message message = { .method = "POST",
 						.path = r->stdin_url,
 						.accept = "application/json",
-						.body = in->body,
-						.size = in->size };
+						.body = { in->body, in->size } };
 	int fd = remote_link_connect(r->call->config->remote, 0, &r->failure);
 
 	in->retry_at_ms = 0;
@@ -232,7 +231,7 @@ static void send_piece(struct remote *r)
 static int write_body(struct remote_input *in, const char *bytes, size_t size, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
+	struct blob text;
 
 	in->is_last = size == 0;
 	json_open_object(w);
@@ -240,9 +239,10 @@ static int write_body(struct remote_input *in, const char *bytes, size_t size, s
 	if (in->is_last)
 		json_member_bool(w, "eof", true);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &in->size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	in->body = strndup(text, in->size);
+	in->body = strndup(text.bytes, text.size);
+	in->size = text.size;
 	return in->body ? 0 : cj_fail(err, ENOMEM, "--remote: prepare a request");
 }
 
@@ -327,8 +327,7 @@ static bool interrupt(struct remote *r)
 	struct remote_fetch fetch = request_of(r, "POST", url);
 
 	r->is_interrupted = true;
-	fetch.message.body = body;
-	fetch.message.size = sizeof(body) - 1;
+	fetch.message.body = (struct blob){ body, sizeof(body) - 1 };
 	return remote_url(url, r->url, &ignored) == 0 &&
 	       remote_url(url, "/signal", &ignored) == 0 &&
 	       remote_fetch(&fetch, NULL, NULL, &ignored) == 0;

@@ -73,16 +73,15 @@ static struct call_answer *write_error(uint64_t id, const char *why)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error ignored = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	json_open_object(w);
 	json_member_object(w, "error");
 	json_member_text(w, "message", why);
 	json_close_object(w);
 	json_close_object(w);
-	bool is_whole = w && json_writer_take(w, &text, &size, &ignored) == 0;
-	return copy_answer(id, is_whole ? text : NULL, size);
+	bool is_whole = w && json_writer_take(w, &text, &ignored) == 0;
+	return copy_answer(id, is_whole ? text.bytes : NULL, text.size);
 }
 
 static void remove_answer(struct call_answers *c, struct call_answer *a)
@@ -113,8 +112,7 @@ static void send_first(struct call_answers *c)
 	const struct remote_message message = { .method = "POST",
 						.path = target,
 						.accept = "application/json",
-						.body = a->body,
-						.size = a->size,
+						.body = { a->body, a->size },
 						.agent = c->agent };
 	int fd = remote_link_connect(c->socket_path, SOCK_NONBLOCK, &ignored);
 	if (fd < 0 || remote_exchange_start(&c->post, fd, &message, &ignored) < 0)

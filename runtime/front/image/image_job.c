@@ -352,19 +352,18 @@ static int open_passwd(const struct import *j)
 static int write_record(struct import *j, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const char *text;
-	size_t size;
+	struct blob text;
 	image_record_write(w, &j->record);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
 	auto_fd int fd = openat(j->asked->work_fd, IMAGE_JOB_RECORD,
 				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cj_fail(err, errno, "create the image's record");
-	if (size >= IMAGE_RECORD_MAX)
+	if (text.size >= IMAGE_RECORD_MAX)
 		return cj_reject_as(err, EFBIG, "the image's settings are larger than %u KiB",
 				    IMAGE_RECORD_MAX >> 10);
-	return fd_write_all(fd, text, size, "the image's record", err);
+	return fd_write_all(fd, text.bytes, text.size, "the image's record", err);
 }
 
 static int fill_record(struct import *j, struct cj_error *err)

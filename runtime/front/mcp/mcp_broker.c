@@ -93,13 +93,12 @@ static int check_all(const struct broker *b, struct cj_error *err)
 static int print_list(struct broker_child *c, struct cj_error *err)
 {
 	struct broker *b = &c->broker;
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text;
 
-	if (broker_catalogue(b, &text, &size, err) < 0)
+	if (broker_catalogue(b, &text, err) < 0)
 		return -err->code;
 	c->is_listed = true;
-	if (fd_write_line(STDOUT_FILENO, text, size, "standard output", err) < 0)
+	if (fd_write_line(STDOUT_FILENO, text.bytes, text.size, "standard output", err) < 0)
 		return -err->code;
 	auto_fd int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (null_fd < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
@@ -197,13 +196,12 @@ int mcp_broker_print(const char *path, struct cj_error *err)
 
 	if (!c)
 		return -err->code;
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob catalogue;
 	int rc = open_all(c, path, -1, err);
 	if (rc == 0)
 		rc = list_all(c, err);
 	if (rc == 0)
-		rc = broker_catalogue(&c->broker, &text, &size, err);
+		rc = broker_catalogue(&c->broker, &catalogue, err);
 	for (size_t i = 0; rc == 0 && i < c->broker.ntools; i++)
 		(void)printf("%s\n", c->broker.tools[i].full_name);
 	if (rc == 0) /* a server that failed does not hide the others */

@@ -166,8 +166,7 @@ static int send_request(struct far_call *c, size_t size, struct cj_error *err)
 	struct remote_message message = {
 		.path = target,
 		.accept = mcp_reply_has_lines(&c->reply) ? "application/x-ndjson" : "*/*",
-		.body = c->body,
-		.size = size,
+		.body = { c->body, size },
 		.agent = "cejail-mcp",
 		.traceparent = run->traceparent,
 	};

@@ -100,13 +100,12 @@ static void store_files(const struct mcp_server *v, const struct json_node *resu
 static void send_line(struct mcp_server *v, struct json_writer *w, bool may_drop)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		fail_answer(v);
 	else
-		mcp_stdio_put(&v->stdio, text, size, may_drop);
+		mcp_stdio_put(&v->stdio, text.bytes, text.size, may_drop);
 }
 
 static struct server_call *call_of(struct mcp_call *c)
@@ -264,11 +263,12 @@ static int want_tools(struct mcp_protocol *p, struct cj_error *err)
 /* A server that has failed is left out; a call of the client then cannot reach its tools. */
 static int take_tools(struct mcp_server *v, struct cj_error *err)
 {
-	size_t size = 0;
+	struct blob tools;
 
 	mcp_broker_warn(v->broker);
-	if (broker_catalogue(v->broker, &v->given.tools, &size, err) < 0)
+	if (broker_catalogue(v->broker, &tools, err) < 0)
 		return -err->code;
+	v->given.tools = tools.bytes;
 	const char *text = mcp_broker_describe(v->broker, &v->arena);
 	for (size_t i = 0; text && i < v->setup->count; i++)
 		v->setup->tools[i].calls = text;

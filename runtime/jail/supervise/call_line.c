@@ -126,16 +126,15 @@ int call_line_put_refusal(struct byte_queue *q, const char *name, const char *en
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 	json_open_object(w);
 	json_member_u64(w, "id", 0);
 	json_member_text(w, "name", name);
 	json_member_text(w, "ended", end);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		return -ENOMEM;
-	return PUT(q, ((struct blob){ text, size }), TEXT("\n"));
+	return PUT(q, text, TEXT("\n"));
 }
 
 int call_line_put_answer(struct byte_queue *q, const char *program_id, bool is_error,

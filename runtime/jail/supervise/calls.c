@@ -134,14 +134,13 @@ static void answer(struct calls *c, const char *program_id, bool is_error, struc
 static void answer_error(struct calls *c, const char *program_id, const char *message)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 	struct cj_error err = { 0 };
 	json_put_string(w, message);
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		lose_program(c, "written", err.code);
 	else
-		answer(c, program_id, true, (struct blob){ text, size });
+		answer(c, program_id, true, text);
 }
 
 /* Without memory a line is lost: what the caller waits for has a time limit of its own. */

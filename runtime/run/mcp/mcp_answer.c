@@ -361,18 +361,17 @@ void mcp_answer_put_frame(struct json_writer *w, const struct mcp_frame *f)
 	json_member_array(w, "content");
 	auto_json_writer struct json_writer *facts = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = f->text;
-	size_t size = 0;
+	struct blob text = { .bytes = f->text };
 	if (f->put_facts && facts) {
 		json_open_object(facts);
 		f->put_facts(facts, f->context);
 		json_close_object(facts);
 	}
-	if (f->put_facts && (!facts || json_writer_take(facts, &text, &size, &err) < 0))
-		text = "no memory for the answer";
+	if (f->put_facts && (!facts || json_writer_take(facts, &text, &err) < 0))
+		text.bytes = "no memory for the answer";
 	json_open_object(w);
 	json_member_text(w, "type", "text");
-	json_member_text(w, "text", text);
+	json_member_text(w, "text", text.bytes);
 	json_close_object(w);
 	if (f->put_blocks)
 		f->put_blocks(w, f->context);

@@ -335,12 +335,13 @@ static void put_rest(struct call *c, const char *run_id)
 /* The text of c->w, whole, is the body. */
 static int take_body(struct call *c, struct cj_error *err)
 {
-	const char *text = NULL;
+	struct blob text;
 
 	json_close_object(c->w);
-	if (json_writer_take(c->w, &text, &c->out->size, err) < 0)
+	if (json_writer_take(c->w, &text, err) < 0)
 		return -err->code;
-	c->out->body = strndup(text, c->out->size);
+	c->out->body = strndup(text.bytes, text.size);
+	c->out->size = text.size;
 	return c->out->body ? 0 : cj_fail(err, ENOMEM, "read the arguments");
 }
 

@@ -130,9 +130,8 @@ int delivery_send(struct delivery *d, const struct outcome *o, const struct resu
 		return 0;
 
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
-	if (result_write(w, o, about, err) < 0 || json_writer_take(w, &text, &size, err) < 0)
+	struct blob text = { 0 };
+	if (result_write(w, o, about, err) < 0 || json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	return delivery_send_text(d, text, size, err);
+	return delivery_send_text(d, text.bytes, text.size, err);
 }

@@ -79,12 +79,11 @@ static int queue_bytes(struct events *e, const char *before, const char *bytes, 
 static int put_line(struct events *e, struct json_writer *w, size_t queue_max)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		return -ENOMEM;
-	return queue_bytes(e, "", text, size, "\n", queue_max);
+	return queue_bytes(e, "", text.bytes, text.size, "\n", queue_max);
 }
 
 /* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
@@ -191,14 +190,13 @@ void events_add_denied(struct events *e, const struct jail_denied *d)
 static int queue_call(struct events *e, struct json_writer *w, const struct jail_call *call)
 {
 	struct cj_error err = { 0 };
-	const char *head = NULL;
-	size_t size = 0;
+	struct blob head = { 0 };
 	json_close_object(w);
-	if (json_writer_take(w, &head, &size, &err) < 0)
+	if (json_writer_take(w, &head, &err) < 0)
 		return -ENOMEM;
 	static const char before[] = ",\"arguments\":";
 	const struct blob line[] = {
-		{ head, size - 1 }, /* without its bracket */
+		{ head.bytes, head.size - 1 }, /* without its bracket */
 		{ before, sizeof(before) - 1 },
 		{ call->arguments, call->arguments_size },
 		{ "}\n", 2 },

@@ -236,8 +236,7 @@ int spans_write(const struct spans *s, const struct run_span *run, struct line_f
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	char id[TRACE_SPAN_MAX];
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	(void)snprintf(id, sizeof(id), "%.*s", SPAN_ID_DIGITS, run->traceparent + SPAN_ID_AT);
 	json_open_object(w);
@@ -262,7 +261,7 @@ int spans_write(const struct spans *s, const struct run_span *run, struct line_f
 		json_close_array(w);
 		json_close_object(w);
 	}
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return cj_wrap(err, "write '%s'", file->path);
-	return line_file_append(file, text, size, err);
+	return line_file_append(file, text.bytes, text.size, err);
 }

@@ -69,15 +69,14 @@ static int read_json(const struct json_reader *in, const struct json_key *k,
 		     struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 	json_put_node(w, node);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	if (size > max)
+	if (text.size > max)
 		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %zu bytes", node->line,
 				    node->column, k->name, max);
-	*out = arena_strndup(in->arena, text, size);
+	*out = arena_strndup(in->arena, text.bytes, text.size);
 	return *out ? 0 : cj_fail(err, ENOMEM, "read the request");
 }
 

@@ -19,13 +19,12 @@
 static bool put_event(struct exchange *x, struct json_writer *w, bool must)
 {
 	struct cj_error ignored = { 0 };
-	const char *text = NULL;
+	struct blob text = { 0 };
 	auto_free char *event = NULL;
-	size_t size = 0;
 
-	if (json_writer_take(w, &text, &size, &ignored) < 0)
+	if (json_writer_take(w, &text, &ignored) < 0)
 		return false;
-	int length = asprintf(&event, "event: message\ndata: %s\n\n", text);
+	int length = asprintf(&event, "event: message\ndata: %s\n\n", text.bytes);
 	if (length < 0) {
 		event = NULL;
 		return false;

@@ -92,17 +92,16 @@ int keeper_send_network(const struct worker *keeper, const struct network_lists 
 {
 	struct keeper_request request = { .kind = KEEPER_NETWORK };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	json_open_object(w);
 	json_member_bool(w, "list", lists->is_list);
 	json_member_texts(w, "allow", lists->allow.items, lists->allow.count);
 	json_member_texts(w, "deny", lists->deny.items, lists->deny.count);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	auto_fd int fd = fd_memfd_sealed("network", text, size, err);
+	auto_fd int fd = fd_memfd_sealed("network", text.bytes, text.size, err);
 	return fd < 0 ? fd : send_request(keeper, &request, "", &fd, 1, err);
 }
 
@@ -344,14 +343,13 @@ static const struct json_record job_record = JSON_RECORD(job_keys, "the job");
 int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	json_record_write(w, &job_record, job);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return cj_wrap(err, "write a file job");
-	*out = strndup(text, size);
-	*out_size = size;
+	*out = strndup(text.bytes, text.size);
+	*out_size = text.size;
 	return *out ? 0 : cj_fail(err, ENOMEM, "write a file job");
 }
 

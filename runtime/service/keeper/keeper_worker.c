@@ -42,14 +42,13 @@ struct file_work {
 /* Takes what has come into w as one line. */
 static int send_line(const struct file_work *f, struct json_writer *w, struct cj_error *err)
 {
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	/* Whoever watches may read as slowly as it likes: the kernel notes what it misses. */
 	(void)alarm(f->job.op == FILE_WATCH ? 0 : LIFE_S);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	return fd_write_line(f->work.sock_fd, text, size, "the server", err);
+	return fd_write_line(f->work.sock_fd, text.bytes, text.size, "the server", err);
 }
 
 /* A line {"type":TYPE, NAME:VALUE, NAME2:VALUE2}; NULL: no further member. */

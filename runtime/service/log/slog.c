@@ -39,9 +39,8 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error ignored = { 0 };
-	const char *json = NULL;
+	struct blob json = { 0 };
 	char line[2 * SLOG_LINE_MAX];
-	size_t size = 0;
 
 	json_open_object(w);
 	put_member(w, "message", text);
@@ -53,9 +52,9 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 		json_put_i64(w, err->code);
 	}
 	json_close_object(w);
-	if (json_writer_take(w, &json, &size, &ignored) < 0 || size + 8 > sizeof(line))
+	if (json_writer_take(w, &json, &ignored) < 0 || json.size + 8 > sizeof(line))
 		return; /* without memory there is no line */
-	int used = snprintf(line, sizeof(line), "<%u>%s\n", (unsigned)level, json);
+	int used = snprintf(line, sizeof(line), "<%u>%s\n", (unsigned)level, json.bytes);
 	(void)sys_write(STDERR_FILENO, line,
 			(size_t)used); /* a failure can't be reported anywhere */
 }

@@ -218,15 +218,14 @@ static void put_record(const struct sink *s, const struct audit_record *r)
 static int write_file(struct audit *a, const struct audit_record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	json_open_object(w);
 	put_record(&(const struct sink){ .w = w }, r);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return cj_wrap(err, "write '%s'", a->file.path);
-	if (line_file_append(&a->file, text, size, err) < 0)
+	if (line_file_append(&a->file, text.bytes, text.size, err) < 0)
 		return -err->code;
 	if (a->sync && fdatasync(a->file.fd) < 0)
 		return cj_fail(err, errno, "sync '%s' to disk", a->file.path);

@@ -177,8 +177,7 @@ static void tell_execs(const struct session_entry *e)
 	TAILQ_FOREACH(x, &e->execs, link) {
 		auto_json_writer struct json_writer *w = NULL;
 		struct cj_error ignored;
-		const char *text;
-		size_t size;
+		struct blob text;
 
 		if (!x->run || !x->run->conn || x->run->first_event_ms == 0)
 			continue;
@@ -188,8 +187,8 @@ static void tell_execs(const struct session_entry *e)
 		json_member_u64(w, "at_ms", clock_ms() - x->run->first_event_ms);
 		result_put_rules(w, &rules);
 		json_close_object(w);
-		if (json_writer_take(w, &text, &size, &ignored) == 0)
-			run_caller_tell(x->run, text, size);
+		if (json_writer_take(w, &text, &ignored) == 0)
+			run_caller_tell(x->run, text.bytes, text.size);
 	}
 }
 

@@ -96,17 +96,17 @@ char *sessions_json_exec(const struct exec_entry *x, size_t *out_size)
 	static const char key[] = ",\"result\":";
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0, at;
+	struct blob text;
+	size_t at;
 
 	sessions_json_put_exec(w, x);
-	if (json_writer_take(w, &text, &size, &err) < 0)
+	if (json_writer_take(w, &text, &err) < 0)
 		return NULL;
-	char *whole = malloc(size + sizeof(key) + x->result_size + 1);
+	char *whole = malloc(text.size + sizeof(key) + x->result_size + 1);
 	if (!whole)
 		return NULL;
-	at = size - 1; /* before its brace */
-	memcpy(whole, text, at);
+	at = text.size - 1; /* before its brace */
+	memcpy(whole, text.bytes, at);
 	if (x->result) { /* as the worker wrote it: JSON that the service does not read again */
 		memcpy(whole + at, key, sizeof(key) - 1);
 		at += sizeof(key) - 1;

@@ -120,15 +120,14 @@ static const struct json_record summary_record = JSON_RECORD(summary_keys, "the 
 int job_write(const struct job *job, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *header = NULL;
+	struct blob header = { 0 };
 	char newline[] = "\n";
-	size_t size = 0;
 
 	json_record_write(w, &job_record, job);
-	if (json_writer_take(w, &header, &size, err) < 0)
+	if (json_writer_take(w, &header, err) < 0)
 		return cj_wrap(err, "write a job");
 	const struct iovec parts[] = {
-		{ (void *)header, size },
+		{ (void *)header.bytes, header.size },
 		{ newline, 1 },
 		{ job->body, job->body_size },
 	};
@@ -236,14 +235,13 @@ int summary_read(const struct json_node *line, struct summary *out, struct cj_er
 
 int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 {
-	const char *text = NULL;
+	struct blob text = { 0 };
 	char newline[] = "\n";
-	size_t size = 0;
 
-	if (json_writer_take(w, &text, &size, err) < 0)
+	if (json_writer_take(w, &text, err) < 0)
 		return -err->code;
-	const struct iovec parts[] = { { (void *)text, size }, { newline, 1 } };
-	if (writev(sock_fd, parts, COUNT_OF(parts)) != (ssize_t)size + 1)
+	const struct iovec parts[] = { { (void *)text.bytes, text.size }, { newline, 1 } };
+	if (writev(sock_fd, parts, COUNT_OF(parts)) != (ssize_t)text.size + 1)
 		return cj_fail(err, errno, "write to the server");
 	return 0;
 }
@@ -314,7 +312,7 @@ char *order_write_cancelled(const struct run_order *order, size_t *out_size)
 					    .session = order->session[0] ? order->session : NULL };
 	struct cj_error err = { 0 };
 	struct outcome o;
-	const char *text = NULL;
+	struct blob text;
 
 	outcome_init(&o, order->job.id, 0);
 	outcome_decide(&o, STATUS_CANCELLED);
@@ -325,7 +323,8 @@ char *order_write_cancelled(const struct run_order *order, size_t *out_size)
 	int rc = result_write(w, &o, &about, &err);
 	json_close_object(w);
 	outcome_fini(&o);
-	if (rc < 0 || json_writer_take(w, &text, out_size, &err) < 0)
+	if (rc < 0 || json_writer_take(w, &text, &err) < 0)
 		return NULL;
-	return strndup(text, *out_size);
+	*out_size = text.size;
+	return strndup(text.bytes, text.size);
 }

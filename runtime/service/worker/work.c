@@ -316,8 +316,7 @@ static int deliver(struct work *w, struct cj_error *err)
 	memcpy(summary.code_sha256, o->code_sha256, sizeof(summary.code_sha256));
 	auto_json_writer struct json_writer *line = json_writer_create(false);
 	auto_json_writer struct json_writer *result = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	if (!result || !line)
 		return cj_fail(err, ENOMEM, "write the result");
@@ -327,9 +326,9 @@ static int deliver(struct work *w, struct cj_error *err)
 	if (w->outcome.status == STATUS_SETUP_ERROR)
 		hide_host(w, &w->outcome.error); /* the summary has it, for the log */
 	if (result_write(result, &w->outcome, &about, err) < 0 ||
-	    json_writer_take(result, &text, &size, err) < 0)
+	    json_writer_take(result, &text, err) < 0)
 		return -err->code;
-	return events_finish(&w->events, text, size, err);
+	return events_finish(&w->events, text.bytes, text.size, err);
 }
 
 void work_serve(struct work *w, const struct cj_error *early)

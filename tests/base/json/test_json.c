@@ -562,15 +562,14 @@ static void a_type_has_a_name_for_messages(void **state)
 static void expect_written(struct json_writer *w, const char *expected)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	if (json_writer_take(w, &text, &size, &err) != 0)
+	if (json_writer_take(w, &text, &err) != 0)
 		fail_msg("%s", err.msg);
-	assert_string_equal(text, expected);
-	assert_int_equal(size, strlen(expected));
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0); /* as often as you like */
-	assert_int_equal(size, strlen(expected));
+	assert_string_equal(text.bytes, expected);
+	assert_int_equal(text.size, strlen(expected));
+	assert_int_equal(json_writer_take(w, &text, &err), 0); /* as often as you like */
+	assert_int_equal(text.size, strlen(expected));
 }
 
 static void write_example(struct json_writer *w)
@@ -697,8 +696,7 @@ static void megabytes_are_written_in_one_go(void **state)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	auto_free char *bytes = malloc(size);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t got = 0;
+	struct blob text = { 0 };
 	(void)state;
 
 	assert_non_null(bytes);
@@ -706,18 +704,17 @@ static void megabytes_are_written_in_one_go(void **state)
 	json_open_object(w);
 	json_put_bytes(w, bytes, size);
 	json_close_object(w);
-	assert_int_equal(json_writer_take(w, &text, &got, &err), 0);
-	assert_int_equal(got, 2 * size + strlen("{\"text\":\"\"}"));
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_int_equal(text.size, 2 * size + strlen("{\"text\":\"\"}"));
 }
 
 static void expect_disorder(struct json_writer *w)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	assert_int_equal(json_writer_take(w, &text, &size, &err), -EINVAL);
-	assert_null(text);
+	assert_int_equal(json_writer_take(w, &text, &err), -EINVAL);
+	assert_null(text.bytes);
 	assert_string_equal(err.msg, "write JSON: Invalid argument");
 }
 
@@ -814,23 +811,22 @@ static void calls_out_of_order_are_an_error_at_the_end(void **state)
 static void a_writer_without_memory_says_so_at_the_end(void **state)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 	(void)state;
 
 	allocations_left = 0;
 	assert_null(json_writer_create(false));
 	allocations_left = -1;
 	write_example(NULL);
-	assert_int_equal(json_writer_take(NULL, &text, &size, &err), -ENOMEM);
+	assert_int_equal(json_writer_take(NULL, &text, &err), -ENOMEM);
 
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	is_realloc_refused = true;
 	write_example(w);
 	is_realloc_refused = false;
-	assert_int_equal(json_writer_take(w, &text, &size, &err), -ENOMEM);
+	assert_int_equal(json_writer_take(w, &text, &err), -ENOMEM);
 	assert_string_equal(err.msg, "write JSON: Cannot allocate memory");
-	assert_null(text);
+	assert_null(text.bytes);
 }
 
 int main(void)

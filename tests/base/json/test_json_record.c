@@ -203,16 +203,15 @@ static void a_record_is_written_as_it_is_read(void **state)
 	const struct thing t = { .count = 2, .code = -1, .title = "t", .tag = "x", .colour = 1 };
 	struct json_writer *w = json_writer_create(false);
 	struct thing again = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 	(void)state;
 
 	json_record_write(w, &record, &t);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text,
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_string_equal(text.bytes,
 			    "{\"count\":2,\"code\":null,\"size\":null,\"on\":false,\"title\":\"t\","
 			    "\"tag\":\"x\",\"note\":\"\",\"colour\":\"green\"}");
-	assert_int_equal(read_thing(text, &again), 0);
+	assert_int_equal(read_thing(text.bytes, &again), 0);
 	assert_int_equal(again.code, -1);
 	assert_int_equal(again.colour, 1);
 	json_writer_destroy(&w);

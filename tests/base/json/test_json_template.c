@@ -29,14 +29,13 @@ static void expect(const char *file, const char *expected)
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	assert_int_equal(json_parse("file", file, strlen(file), &a, &t.root, &err), 0);
 	assert_int_equal(json_template_write(w, &t, "it", &err), 0);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text, expected);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_string_equal(text.bytes, expected);
 }
 
 static void a_value_keeps_its_type(void **state)

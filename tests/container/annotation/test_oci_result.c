@@ -11,13 +11,12 @@
 static const char *text_of(const struct result_facts *f, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	oci_result_text(w, f);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_int_equal(strncmp(text, OCI_RESULT_BEGIN, strlen(OCI_RESULT_BEGIN)), 0);
-	return text;
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_int_equal(strncmp(text.bytes, OCI_RESULT_BEGIN, strlen(OCI_RESULT_BEGIN)), 0);
+	return text.bytes;
 }
 
 static void expect(const struct result_facts *f, const char *part)

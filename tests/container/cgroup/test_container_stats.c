@@ -40,14 +40,13 @@ static void end(struct container_cgroup *c)
 
 static void expect(const struct container_cgroup *c, const char *expected)
 {
-	const char *text;
-	size_t size;
+	struct blob text;
 	struct cj_error err = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	container_cgroup_stats_write(c, w);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_int_equal(size, strlen(expected));
-	assert_memory_equal(text, expected, size);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_int_equal(text.size, strlen(expected));
+	assert_memory_equal(text.bytes, expected, text.size);
 }
 
 static void the_lines_of_memory_stat_are_members(void **state)

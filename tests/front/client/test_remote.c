@@ -17,13 +17,12 @@ static void assert_request(const struct remote_request *r, const char *wanted)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	remote_request_write(w, r);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text, wanted);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_string_equal(text.bytes, wanted);
 }
 
 static void only_given_settings_are_sent(void **state)
@@ -279,17 +278,16 @@ static void the_delivered_result_has_the_artefacts_stored_here(void **state)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct artifact stored = { .path = "b", .bytes = 1, .sha256 = "h", .type = "t" };
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	a.outcome.artifacts.items = &stored;
 	a.outcome.artifacts.count = 1;
 	outcome_warn(&a.outcome, "ours");
 	remote_result_write(w, a.root, &a.outcome, false);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
 	assert_string_equal(
-	    text,
+	    text.bytes,
 	    RESULT("\"status\":\"exited\",\"exit_code\":0,\"cpus\":0.25,\"request_id\":\"r\","
 		   "\"artifacts\":[{\"path\":\"b\",\"bytes\":1,\"sha256\":\"h\",\"type\":\"t\"}],"
 		   "\"warnings\":[\"theirs\",\"ours\"]"));
@@ -304,13 +302,12 @@ static void artefacts_in_the_result_are_passed_on_with_their_content(void **stat
 	auto_answer struct answer a = answer_of(sent);
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	remote_result_write(w, a.root, &a.outcome, true);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text, sent);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_string_equal(text.bytes, sent);
 }
 
 static void a_refusal_is_one_error_with_code_and_hint(void **state)

@@ -47,7 +47,7 @@ static void the_longest_url_fits_into_a_head(void **state)
 					  .path = url,
 					  .accept = "application/octet-stream",
 					  .type = "application/octet-stream",
-					  .size = SIZE_MAX };
+					  .body.size = SIZE_MAX };
 
 	memset(url, 'a', sizeof(url) - 1);
 	assert_true(remote_link_write_head(&m, head) < sizeof(head));
@@ -61,7 +61,7 @@ static void the_head_has_the_type_of_the_body(void **state)
 					    .path = "/p",
 					    .accept = "a/b",
 					    .type = "application/octet-stream",
-					    .size = 3 };
+					    .body.size = 3 };
 	const struct remote_message json = { .method = "GET", .path = "/p", .accept = "a/b" };
 
 	(void)remote_link_write_head(&raw, head);

@@ -62,14 +62,13 @@ static char *write_tree(const struct json_node *node, bool pretty)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(pretty);
 	struct cj_error err;
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	assert(w);
 	json_put_node(w, node);
-	int rc = json_writer_take(w, &text, &size, &err);
-	assert(rc == 0 && strlen(text) == size);
-	return strdup(text);
+	int rc = json_writer_take(w, &text, &err);
+	assert(rc == 0 && strlen(text.bytes) == text.size);
+	return strdup(text.bytes);
 }
 
 static void check_round_trip(const struct json_node *node)

@@ -33,12 +33,11 @@ static void check_message(struct json_writer *w)
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
-	int rc = json_writer_take(w, &text, &size, &err);
-	assert(rc == 0 && !memchr(text, '\n', size));
-	rc = json_parse_capped("answer", text, size, &a, &root, &err);
+	int rc = json_writer_take(w, &text, &err);
+	assert(rc == 0 && !memchr(text.bytes, '\n', text.size));
+	rc = json_parse_capped("answer", text.bytes, text.size, &a, &root, &err);
 	assert(rc == 0 && strcmp(json_get_text(root, "jsonrpc"), "2.0") == 0);
 	assert(json_get(root, "result") || json_get(root, "error") || json_get(root, "method"));
 }

@@ -65,13 +65,12 @@ static char *show(const struct config *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 	assert(w);
 	profile_write(w, c);
-	int rc = json_writer_take(w, &text, &size, &err);
+	int rc = json_writer_take(w, &text, &err);
 	assert(rc == 0);
-	return strdup(text);
+	return strdup(text.bytes);
 }
 
 /* NULL: it can't be read, as a profile may not have all that options may. */

@@ -96,13 +96,12 @@ static void check_result(const struct outcome *out)
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root;
 	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 	int rc = result_write(w, out, &about, &err);
 	assert(rc == 0);
-	rc = json_writer_take(w, &text, &size, &err);
+	rc = json_writer_take(w, &text, &err);
 	assert(rc == 0);
-	rc = json_parse("result", text, size, &a, &root, &err);
+	rc = json_parse("result", text.bytes, text.size, &a, &root, &err);
 	assert(rc == 0 && root->type == JSON_OBJECT);
 }
 

@@ -19,8 +19,7 @@ static void check_delivered(const struct json_node *value)
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	assert(w);
 	json_open_object(w);
@@ -30,9 +29,9 @@ static void check_delivered(const struct json_node *value)
 	json_put_node(w, value);
 	json_close_object(w);
 	json_close_object(w);
-	int rc = json_writer_take(w, &text, &size, &err);
-	assert(rc == 0 && !memchr(text, '\n', size));
-	rc = json_parse_capped("again", text, size, &a, &root, &err);
+	int rc = json_writer_take(w, &text, &err);
+	assert(rc == 0 && !memchr(text.bytes, '\n', text.size));
+	rc = json_parse_capped("again", text.bytes, text.size, &a, &root, &err);
 	assert(rc == 0);
 	const struct json_node *again = json_get(json_get(root, "result"), "value");
 	assert(again && again->type == value->type && again->count == value->count);

@@ -110,16 +110,15 @@ static void minted_names_differ_and_sort_by_time(void **state)
 
 static const struct json_node *written(struct request *r, struct arena *a)
 {
-	const char *text;
-	size_t size;
+	struct blob text;
 	const struct json_node *root;
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	assert_non_null(w);
 	plan_write(w, &r->plan, &r->program);
-	if (json_writer_take(w, &text, &size, &r->err) < 0)
+	if (json_writer_take(w, &text, &r->err) < 0)
 		fail_msg("%s", r->err.msg);
-	if (json_parse("plan", text, size, a, &root, &r->err) < 0)
-		fail_msg("%s in %s", r->err.msg, text);
+	if (json_parse("plan", text.bytes, text.size, a, &root, &r->err) < 0)
+		fail_msg("%s in %s", r->err.msg, text.bytes);
 	return root;
 }
 

@@ -438,8 +438,7 @@ static void the_shown_plan_has_the_network_whole(void **state)
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(true);
 	const struct json_node *root = NULL, *network = NULL;
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 	set(r, "network", "public");
 	set(r, "uplink", "slirp4netns");
 	set(r, "allow", "example.org:443");
@@ -448,8 +447,8 @@ static void the_shown_plan_has_the_network_whole(void **state)
 	assert_made(r);
 	assert_non_null(w);
 	plan_write(w, &r->plan, &r->program);
-	assert_int_equal(json_writer_take(w, &text, &size, &r->err), 0);
-	assert_int_equal(json_parse("plan", text, size, &a, &root, &r->err), 0);
+	assert_int_equal(json_writer_take(w, &text, &r->err), 0);
+	assert_int_equal(json_parse("plan", text.bytes, text.size, &a, &root, &r->err), 0);
 	network = json_get(root, "network");
 	assert_non_null(network);
 	assert_string_equal(json_get(network, "mode")->text, "public");

@@ -15,8 +15,7 @@ static void read_tools(const char *text, struct arena *a, struct tool_list *out)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
-	const char *json = NULL;
-	size_t size = 0;
+	struct blob json = { 0 };
 
 	json_open_array(w);
 	for (size_t n; *text; text += n + (text[n] == ' ')) {
@@ -26,8 +25,8 @@ static void read_tools(const char *text, struct arena *a, struct tool_list *out)
 		json_close_object(w);
 	}
 	json_close_array(w);
-	assert_int_equal(json_writer_take(w, &json, &size, &err), 0);
-	assert_int_equal(json_parse_capped("tools", json, size, a, &root, &err), 0);
+	assert_int_equal(json_writer_take(w, &json, &err), 0);
+	assert_int_equal(json_parse_capped("tools", json.bytes, json.size, a, &root, &err), 0);
 	assert_int_equal(tool_list_read("tools", root, a, out, &err), 0);
 }
 

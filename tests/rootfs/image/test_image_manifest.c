@@ -259,12 +259,11 @@ static struct image_record sample(void)
 static int record_of(const struct image_record *r, struct image_record *out)
 {
 	struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 	assert_non_null(w);
 	image_record_write(w, r);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	int rc = image_record_parse("record", text, size, &arena, out, &err);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	int rc = image_record_parse("record", text.bytes, text.size, &arena, out, &err);
 	json_writer_destroy(&w);
 	return rc;
 }

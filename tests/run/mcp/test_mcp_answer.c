@@ -50,14 +50,13 @@ static const char *answer_to(const char *result, enum mcp_era era, const char *d
 		.stored = &stored,
 	};
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_int_equal(json_parse("result", result, strlen(result), &a, &answer.result, &err), 0);
 	mcp_answer_put(w, &answer);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_true(size < sizeof(out));
-	memcpy(out, text, size + 1);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_true(text.size < sizeof(out));
+	memcpy(out, text.bytes, text.size + 1);
 	return out;
 }
 

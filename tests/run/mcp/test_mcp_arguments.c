@@ -255,12 +255,11 @@ static const struct json_node *list_properties(const struct mcp_tool *t, struct 
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_int_equal(mcp_tools_put(w, t, 1, MCP_ERA_LEGACY, &err), 0);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_int_equal(json_parse_capped("tool", text, size, a, &root, &err), 0);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_int_equal(json_parse_capped("tool", text.bytes, text.size, a, &root, &err), 0);
 	return json_get(json_get(root, "inputSchema"), "properties");
 }
 

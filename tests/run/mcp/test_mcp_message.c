@@ -113,12 +113,11 @@ static const char *beat(struct mcp_progress *p, uint64_t now_ms)
 	static char sent[1024];
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = "";
-	size_t size = 0;
+	struct blob text = { "", 0 };
 
 	if (mcp_progress_beat(p, now_ms, w))
-		assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	(void)snprintf(sent, sizeof(sent), "%.*s", (int)size, text);
+		assert_int_equal(json_writer_take(w, &text, &err), 0);
+	(void)snprintf(sent, sizeof(sent), "%.*s", (int)text.size, text.bytes);
 	return sent;
 }
 

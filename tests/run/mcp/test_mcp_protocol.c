@@ -50,15 +50,15 @@ static enum mcp_action send_bytes(struct client *c, const char *line, size_t siz
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
+	struct blob text;
 
 	c->text[0] = '\0';
 	mcp_protocol_take(&c->protocol, line, size, &c->arena, w, &c->asked);
 	if (c->asked.action != MCP_ANSWER)
 		return c->asked.action;
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_true(size < sizeof(c->text));
-	memcpy(c->text, text, size + 1);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_true(text.size < sizeof(c->text));
+	memcpy(c->text, text.bytes, text.size + 1);
 	return MCP_ANSWER;
 }
 
@@ -290,13 +290,12 @@ static const char *describe(const struct mcp_tool *tool, char out[static 65536])
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_int_equal(mcp_tools_put(w, tool, 1, MCP_ERA_LEGACY, &err), 0);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_true(size < 65536);
-	memcpy(out, text, size + 1);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_true(text.size < 65536);
+	memcpy(out, text.bytes, text.size + 1);
 	return out;
 }
 

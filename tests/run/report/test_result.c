@@ -31,8 +31,7 @@ static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899
 
 struct written {
 	struct json_writer *writer;
-	const char *text;
-	size_t size;
+	struct blob text;
 };
 
 #define auto_written __attribute__((cleanup(written_fini)))
@@ -48,7 +47,7 @@ static struct written write_result(const struct outcome *o, const struct result_
 	struct cj_error err = { 0 };
 	assert_non_null(w.writer);
 	assert_int_equal(result_write(w.writer, o, about, &err), 0);
-	assert_int_equal(json_writer_take(w.writer, &w.text, &w.size, &err), 0);
+	assert_int_equal(json_writer_take(w.writer, &w.text, &err), 0);
 	return w;
 }
 
@@ -59,8 +58,8 @@ static const struct result_about networked = { "python", hash, NETWORK_PUBLIC };
 static void assert_has(const struct outcome *o, const struct result_about *about, const char *part)
 {
 	auto_written struct written w = write_result(o, about);
-	if (!strstr(w.text, part))
-		fail_msg("no %s in %s", part, w.text);
+	if (!strstr(w.text.bytes, part))
+		fail_msg("no %s in %s", part, w.text.bytes);
 }
 
 #define auto_outcome __attribute__((cleanup(outcome_fini)))
@@ -330,8 +329,8 @@ static void a_run_over_the_api_has_its_requests_names_and_files(void **state)
 	assert_has(&o, &asked, "\"type\":\"text/plain\",\"text\":\"\"}");
 	assert_has(&o, &asked, "\"type\":\"text/plain\"}]");
 	auto_written struct written w = write_result(&o, &python);
-	assert_null(strstr(w.text, "request_id"));
-	assert_null(strstr(w.text, "traceparent"));
+	assert_null(strstr(w.text.bytes, "request_id"));
+	assert_null(strstr(w.text.bytes, "traceparent"));
 }
 
 static void the_value_is_what_the_program_left_or_null(void **state)
@@ -365,7 +364,7 @@ static void a_cell_has_its_value_displays_and_exception(void **state)
 		   "\"restarted\":true,\"lost\":true,\"claimed\":false}");
 	o.cell = NULL;
 	auto_written struct written w = write_result(&o, &python);
-	assert_null(strstr(w.text, "cell"));
+	assert_null(strstr(w.text.bytes, "cell"));
 }
 
 static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
@@ -382,7 +381,7 @@ static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
 		(void)!cj_reject(&o.error, "no");
 	const struct result_about *about = status % 2 ? &asked : &networked;
 	auto_written struct written w = write_result(&o, is_full ? about : &nothing_read);
-	assert_int_equal(fprintf(to, "%s\n", w.text), (int)w.size + 1);
+	assert_int_equal(fprintf(to, "%s\n", w.text.bytes), (int)w.text.size + 1);
 }
 
 #define VALIDATOR                                                                                  \

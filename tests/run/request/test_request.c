@@ -22,12 +22,11 @@ static void assert_refused(struct asked *a, const char *text, int code, const ch
 static int read_whole(struct asked *a, const struct json_node *example)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
+	struct blob text;
 	assert_non_null(w);
 	json_put_node(w, example);
-	assert_int_equal(json_writer_take(w, &text, &size, &a->err), 0);
-	int rc = request_parse((struct blob){ text, size }, &caps, &a->arena, &a->request, &a->err);
+	assert_int_equal(json_writer_take(w, &text, &a->err), 0);
+	int rc = request_parse(text, &caps, &a->arena, &a->request, &a->err);
 	config_fini(&a->config);
 	if (rc == 0)
 		rc = request_apply(&a->request, true, &a->config, &a->err);

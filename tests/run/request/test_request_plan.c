@@ -135,13 +135,12 @@ static void files_do_not_replace_other_files(void **state)
 static char *shown(const struct plan *plan, const struct program *program)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const char *text;
-	size_t size;
+	struct blob text;
 	struct cj_error err;
 	assert_non_null(w);
 	plan_write(w, plan, program);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	return strdup(text);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	return strdup(text.bytes);
 }
 
 static void a_jail_is_planned_before_its_request(void **state)

@@ -158,14 +158,13 @@ static void the_examples_are_taken_and_refused(void **state)
 			static struct service_config c;
 			struct cj_error err = { 0 };
 			auto_json_writer struct json_writer *w = json_writer_create(false);
-			const char *text;
-			size_t size;
+			struct blob text;
 			json_put_node(w, n);
-			assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+			assert_int_equal(json_writer_take(w, &text, &err), 0);
 			service_config_init(&c);
-			int rc = service_config_read(&c, "x", text, size, &err);
+			int rc = service_config_read(&c, "x", text.bytes, text.size, &err);
 			if ((rc == 0) != (i == 0))
-				fail_msg("%s: %s", text, rc == 0 ? "taken" : err.msg);
+				fail_msg("%s: %s", text.bytes, rc == 0 ? "taken" : err.msg);
 			if (rc < 0)
 				assert_memory_equal(err.msg, "x:", 2); /* its place */
 			service_config_fini(&c);

@@ -28,13 +28,12 @@ static const char *json_of(struct json_writer *w, const struct session_entry *e)
 {
 	const struct sessions_now now = { .mono_ms = 1000, .epoch_ms = 1700000001000 };
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	assert_non_null(w);
 	sessions_json_put(w, e, &now);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	return text;
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	return text.bytes;
 }
 
 static void assert_session(const struct session_entry *e, const char *expected)

@@ -185,14 +185,13 @@ static const struct json_node *line_of(const struct summary *s, struct arena *a)
 {
 	struct cj_error err = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 	const struct json_node *root = NULL;
 
 	summary_write(w, s);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_null(memchr(text, '\n', size));
-	assert_int_equal(json_parse("line", text, size, a, &root, &err), 0);
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	assert_null(memchr(text.bytes, '\n', text.size));
+	assert_int_equal(json_parse("line", text.bytes, text.size, a, &root, &err), 0);
 	return root;
 }
 

@@ -233,8 +233,7 @@ static void run_command(const struct server *s)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *body = NULL;
-	size_t size = 0;
+	struct blob body = { 0 };
 
 	json_open_object(w);
 	json_put_key(w, "command");
@@ -243,9 +242,8 @@ static void run_command(const struct server *s)
 		json_put_string(w, *word);
 	json_close_array(w);
 	json_close_object(w);
-	if (json_writer_take(w, &body, &size, &err) == 0)
-		(void)ask(s, KEEPER_WORKER_EXEC, JOB_EXEC, (struct blob){ body, size }, NULL,
-			  false);
+	if (json_writer_take(w, &body, &err) == 0)
+		(void)ask(s, KEEPER_WORKER_EXEC, JOB_EXEC, body, NULL, false);
 }
 
 static void use_programs(const struct server *s)

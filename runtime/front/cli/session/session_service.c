@@ -235,7 +235,7 @@ int cli_session_ask(struct session_call *c, const char *method, const char *cons
 
 	if (cli_session_url(url, parts, query, err) < 0)
 		return -err->code;
-	if (body && json_writer_take(body, &fetch.message.body, &fetch.message.size, err) < 0)
+	if (body && json_writer_take(body, &fetch.message.body, err) < 0)
 		return -err->code;
 	return out ? remote_fetch_json(&fetch, &c->config.arena, out, err)
 		   : remote_fetch(&fetch, NULL, NULL, err);

@@ -91,9 +91,9 @@ static int put_fd(struct session_call *c, const char *path, bool is_executable, 
 			     .type = BYTES },
 	};
 
-	if (fd_read_all(fd, FILE_MAX, &a, &text, &f.message.size, path, err) < 0)
+	if (fd_read_all(fd, FILE_MAX, &a, &text, &f.message.body.size, path, err) < 0)
 		return cj_wrap(err, "write '%s'", path);
-	f.message.body = text;
+	f.message.body.bytes = text;
 	if (cli_session_url(url, FILE_PARTS(c, path), is_executable ? "?executable" : NULL, err) <
 		0 ||
 	    remote_fetch(&f, NULL, NULL, err) < 0)

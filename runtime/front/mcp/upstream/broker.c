@@ -132,7 +132,7 @@ static const char *take_room(const struct upstream *u, struct room *r)
 
 /* *w becomes an array of the tools of this server. */
 static int write_server(struct broker *b, struct upstream *u, struct json_writer *w,
-			const char **out_text, size_t *out_size, struct cj_error *err)
+			struct blob *out, struct cj_error *err)
 {
 	json_open_array(w);
 	for (size_t i = 0; i < u->ntools; i++) {
@@ -147,7 +147,7 @@ static int write_server(struct broker *b, struct upstream *u, struct json_writer
 		put_tool(w, tool.full_name, t->node);
 	}
 	json_close_array(w);
-	return w ? json_writer_take(w, out_text, out_size, err)
+	return w ? json_writer_take(w, out, err)
 		 : cj_fail(err, ENOMEM, "list the tools of '%s'", u->spec->name);
 }
 
@@ -158,12 +158,12 @@ static int add_server(struct broker *b, struct upstream *u, struct room *r, stru
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct room before = *r;
 	const size_t ntools = b->ntools;
-	const char *text = NULL, *full = take_room(u, r);
-	size_t size = 0;
+	const char *full = take_room(u, r);
+	struct blob text = { 0 };
 
-	if (!full && write_server(b, u, w, &text, &size, err) < 0)
+	if (!full && write_server(b, u, w, &text, err) < 0)
 		return -err->code;
-	if (size > r->bytes)
+	if (text.size > r->bytes)
 		full = "bytes";
 	if (full) {
 		*r = before;
@@ -171,16 +171,15 @@ static int add_server(struct broker *b, struct upstream *u, struct room *r, stru
 		log_warning("the list of tools has no room for the %s of the server '%s'; its "
 			    "tools are left out; leave some out with \"deny\"",
 			    full, u->spec->name);
-	} else if (size > 2) { /* without the brackets, and with a comma */
-		json_put_raw(all, text + 1, size - 2);
-		r->bytes -= size;
+	} else if (text.size > 2) { /* without the brackets, and with a comma */
+		json_put_raw(all, text.bytes + 1, text.size - 2);
+		r->bytes -= text.size;
 	}
 	return 0;
 }
 
 /* The arena keeps the names of an earlier list: calls in progress have them. */
-int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
-		     struct cj_error *err)
+int broker_catalogue(struct broker *b, struct blob *out, struct cj_error *err)
 {
 	json_writer_destroy(&b->catalogue);
 	struct json_writer *w = b->catalogue = json_writer_create(false);
@@ -197,7 +196,7 @@ int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
 	json_close_object(w);
 	if (!w)
 		return cj_fail(err, ENOMEM, "list the tools");
-	return json_writer_take(w, out_text, out_size, err);
+	return json_writer_take(w, out, err);
 }
 
 int broker_tick(struct broker *b)

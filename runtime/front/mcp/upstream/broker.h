@@ -57,8 +57,7 @@ const struct upstream *broker_find_failed(const struct broker *b);
  * into JSON_BYTES_MAX, UPSTREAM_LIST_VALUES and BROKER_TOOLS_MAX is left out with a warning.
  * Borrowed from the broker.
  */
-int broker_catalogue(struct broker *b, const char **out_text, size_t *out_size,
-		     struct cj_error *err);
+int broker_catalogue(struct broker *b, struct blob *out, struct cj_error *err);
 
 /* NULL: there is none with this name. */
 const struct broker_tool *broker_find(const struct broker *b, const char *full_name);

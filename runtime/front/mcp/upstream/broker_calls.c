@@ -21,8 +21,7 @@ static void answer(struct broker_calls *c, uint64_t id, const struct json_node *
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	json_open_object(w);
 	if (c->puts_ids)
@@ -35,9 +34,9 @@ static void answer(struct broker_calls *c, uint64_t id, const struct json_node *
 		json_member_node(w, "result", value);
 	}
 	json_close_object(w);
-	bool is_whole = w && json_writer_take(w, &text, &size, &err) == 0;
-	if (is_whole && size < CALL_ANSWER_MAX)
-		c->answer(c, id, text, size);
+	bool is_whole = w && json_writer_take(w, &text, &err) == 0;
+	if (is_whole && text.size < CALL_ANSWER_MAX)
+		c->answer(c, id, text.bytes, text.size);
 	else if (error)
 		c->answer(c, id, NULL, 0);
 	else

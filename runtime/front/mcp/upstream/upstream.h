@@ -38,8 +38,7 @@ struct upstream;
 
 /* A message for the server, and what HTTP says of it in headers. */
 struct upstream_message {
-	const char *line;
-	size_t size;
+	struct blob line;
 	uint64_t id; /* 0: no request */
 	const char *method;
 	const char *name; /* of a tool; NULL: none */

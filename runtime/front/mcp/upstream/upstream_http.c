@@ -313,7 +313,7 @@ static int add_head(struct byte_queue *q, const struct http_link *l, const char 
 		rc |= add_text(q, "", own->items[i]);
 	rc |= add_text(q, "Accept: ", "application/json, text/event-stream");
 	rc |= add_text(q, "Content-Type: ", "application/json");
-	(void)snprintf(line, sizeof(line), "%zu", m->size);
+	(void)snprintf(line, sizeof(line), "%zu", m->line.size);
 	rc |= add_text(q, "Content-Length: ", line);
 	return rc | add_text(q, "", "");
 }
@@ -355,7 +355,7 @@ static void send_http(struct upstream *u, const struct upstream_message *m)
 	if (x->fd < 0)
 		upstream_fail(u, "cannot be reached: %s", strerror(errno));
 	else if (add_head(&x->out, l, "POST ", m) != 0 ||
-		 byte_queue_add(&x->out, m->line, m->size) < 0)
+		 byte_queue_add(&x->out, m->line.bytes, m->line.size) < 0)
 		upstream_fail(u, "was given up: there is no memory for a message to it");
 	else if (loop_watch(u->loop, &x->watch, x->fd, on_ready, &err) < 0)
 		upstream_fail(u, "was given up: %s", err.msg);
@@ -418,7 +418,7 @@ static void close_http(struct upstream *u)
 	while ((x = LIST_FIRST(&l->exchanges)) != NULL)
 		destroy(x);
 	if (l->session[0]) { /* ends it; nobody waits for the answer */
-		static const struct upstream_message nothing = { .line = "" };
+		static const struct upstream_message nothing = { .line = { "", 0 } };
 		struct byte_queue q = { 0 };
 		auto_fd int fd = connect_to(&l->address);
 		if (fd >= 0 && add_head(&q, l, "DELETE ", &nothing) == 0)

@@ -129,7 +129,7 @@ static int open_stdio(struct upstream *u, struct cj_error *err)
 
 static void send_stdio(struct upstream *u, const struct upstream_message *m)
 {
-	mcp_stdio_put(&link_of(u)->stdio, m->line, m->size, false);
+	mcp_stdio_put(&link_of(u)->stdio, m->line.bytes, m->line.size, false);
 }
 
 static bool is_busy(const struct upstream *u)

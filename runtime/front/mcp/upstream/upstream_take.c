@@ -21,7 +21,7 @@ static void send_text(struct upstream *u, struct json_writer *w, struct upstream
 {
 	struct cj_error err = { 0 };
 
-	if (json_writer_take(w, &m.line, &m.size, &err) < 0)
+	if (json_writer_take(w, &m.line, &err) < 0)
 		upstream_fail(u, "was ended, because there is no memory for a message to it");
 	else
 		u->link->send(u, &m);

@@ -10,16 +10,14 @@
 static void send_answer(struct mcp_call *c, struct json_writer *w)
 {
 	struct cj_error ignored = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
+	struct blob text = { 0 };
 
 	if (!c->task) {
 		c->ops->send(c, w, false);
 		return;
 	}
-	if (w && json_writer_take(w, &text, &size, &ignored) < 0)
-		text = NULL;
-	mcp_task_end(c->tasks, c->task, text, size, false);
+	(void)json_writer_take(w, &text, &ignored); /* without memory it stays empty */
+	mcp_task_end(c->tasks, c->task, text.bytes, text.size, false);
 }
 
 static void end_call(struct mcp_call *c)

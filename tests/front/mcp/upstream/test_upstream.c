@@ -27,8 +27,8 @@ static void send_fake(struct upstream *u, const struct upstream_message *m)
 	size_t size = strlen(sent);
 
 	(void)u;
-	assert_true(is_open && m->line[m->size] == '\0');
-	(void)snprintf(sent + size, sizeof(sent) - size, "%s\n", m->line);
+	assert_true(is_open && m->line.bytes[m->line.size] == '\0');
+	(void)snprintf(sent + size, sizeof(sent) - size, "%s\n", m->line.bytes);
 }
 
 static bool is_busy(const struct upstream *u)
@@ -76,15 +76,14 @@ static void on_done(struct upstream_call *of, const struct json_node *value, con
 	struct tried *t = (struct tried *)(void *)((char *)of - offsetof(struct tried, of));
 	struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
-	const char *text;
-	size_t size;
+	struct blob text;
 
 	t->ended++;
 	assert_true((value == NULL) != (error == NULL));
 	if (value) {
 		json_put_node(w, value);
-		assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-		(void)snprintf(t->value, sizeof(t->value), "%s", text);
+		assert_int_equal(json_writer_take(w, &text, &err), 0);
+		(void)snprintf(t->value, sizeof(t->value), "%s", text.bytes);
 	} else {
 		(void)snprintf(t->error, sizeof(t->error), "%s", error);
 	}

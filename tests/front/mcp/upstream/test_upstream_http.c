@@ -79,7 +79,7 @@ static int tear_down(void **state)
 /* Sends a message and accepts its connection.  id 0: it has no answer. */
 static int send_message(struct world *w, uint64_t id)
 {
-	const struct upstream_message m = { .line = "{}", .size = 2, .id = id };
+	const struct upstream_message m = { .line = { "{}", 2 }, .id = id };
 	struct cj_error err = { 0 };
 	char head[4096];
 

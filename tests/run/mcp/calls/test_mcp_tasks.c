@@ -32,13 +32,12 @@ static bool shows(struct mcp_tasks *all, const char *caller, const char *id, con
 					 .era = MCP_ERA_MODERN,
 					 .task_method = MCP_TASK_GET,
 					 .task = id };
-	const char *text = NULL;
+	struct blob text = { 0 };
 	struct cj_error err = { 0 };
-	size_t size = 0;
 
 	mcp_tasks_answer(all, caller, &asked, w);
-	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	return strstr(text, wanted) != NULL;
+	assert_int_equal(json_writer_take(w, &text, &err), 0);
+	return strstr(text.bytes, wanted) != NULL;
 }
 
 static void a_task_is_shown_to_its_caller_only(void **state)

@@ -8,9 +8,12 @@
 #include "netns/network_parts.h"
 
 #include <assert.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/relay/tcp_proxy.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -20,6 +23,8 @@
 #define DENIALS_SECOND (4 * FIREWALL_LOG_SECOND)
 #define ASKS_SECOND    2048
 #define NAMES_SECOND   4096 /* an address for each entry of the list, and one more */
+
+#define RESOLV_CONF_MAX 65536 /* bytes; it has a few lines */
 
 /* The next step on a link.  An error in its place may have any bytes. */
 static int next_step(const struct step_link *link, struct step_msg *out, struct cj_error *err)
@@ -214,6 +219,33 @@ static int answer_check(struct network *n, const struct step_msg *msg, struct cj
 		return cj_fail(err, EPROTO, "receive a connection of the gateway");
 	const bool may = may_reach(n, &check, &denial);
 	return step_tell(&n->gateway.asks, GATEWAY_CHECKED, &may, sizeof(may), NULL, 0, err);
+}
+
+int name_servers_read(const char *path, struct name_servers *out, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	char *text = NULL;
+	size_t size;
+	/* Usually a link into /run.  O_NONBLOCK: a fifo there must not block. */
+	auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (fd >= 0) {
+		int rc = fd_read_all(fd, RESOLV_CONF_MAX, &a, &text, &size, path, err);
+		if (rc < 0)
+			return rc;
+	}
+	out->count = resolver_read_conf(text ? text : "", out->items);
+	return 0;
+}
+
+int name_servers_connect(const struct name_servers *servers, size_t server, int type)
+{
+	struct sockaddr_storage address;
+	if (server >= servers->count || (type != SOCK_DGRAM && type != SOCK_STREAM))
+		return -EINVAL;
+	socklen_t size = ip_socket_address(&servers->items[server], RESOLVER_PORT, &address);
+	return tcp_proxy_dial((struct sockaddr *)&address, size, type);
 }
 
 int network_answer_ask(struct network *n, struct cj_error *err)

@@ -6,13 +6,19 @@
 #include "netns/gateway.h"
 #include "netns/network.h"
 #include "netns/relay/forward.h"
-#include "netns/relay/name_servers.h"
+#include "netns/relay/resolver_message.h"
 #include "netns/rtnetlink/hostaddrs.h"
 
 /* How often something happened in a second. */
 struct network_rate {
 	uint64_t second;
 	unsigned count;
+};
+
+/* The name servers of this host, for the gateway's resolver. */
+struct name_servers {
+	struct ip items[RESOLVER_SERVERS_MAX];
+	size_t count; /* at least 1 after name_servers_read() */
 };
 
 struct network {
@@ -75,6 +81,13 @@ int network_take_events(struct network *n, struct cj_error *err);
 /* Answers what it asks for: a socket, because it may open none.  Without a descriptor in the answer
  * it asks another server. */
 int network_answer_ask(struct network *n, struct cj_error *err);
+
+/* Reads `path` ("/etc/resolv.conf") now; it may be missing. */
+int name_servers_read(const char *path, struct name_servers *out, struct cj_error *err);
+
+/* A new non-blocking socket for one server, in the caller's network namespace: the descriptor or
+ * -errno.  `type`: SOCK_DGRAM or SOCK_STREAM, which may still be connecting. */
+int name_servers_connect(const struct name_servers *servers, size_t server, int type);
 
 /* Takes the denials that the kernel has logged.  Without an answer in time (GATEWAY_DRAIN_MS) those
  * rows lack their addresses. */

@@ -366,12 +366,6 @@ static int read_dump(int nft_fd, const char *table, struct dump *d, struct cj_er
 	return 0;
 }
 
-int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
-			   struct cj_error *err)
-{
-	return firewall_read_table(nft_fd, FIREWALL_TABLE, counts, err);
-}
-
 int firewall_read_table(int nft_fd, const char *table, uint64_t counts[static NET_CLASS_COUNT],
 			struct cj_error *err)
 {

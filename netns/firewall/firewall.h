@@ -138,9 +138,6 @@ int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);
  */
 int firewall_unreachable(int nft_fd, int family, struct cj_error *err);
 
-/* Adds the counters of a jail or gateway table to counts[]. */
-int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
-			   struct cj_error *err);
-/* The same of a container's table. */
+/* Adds the counters of a table to counts[]. */
 int firewall_read_table(int nft_fd, const char *table, uint64_t counts[static NET_CLASS_COUNT],
 			struct cj_error *err);

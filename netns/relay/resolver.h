@@ -3,10 +3,10 @@
  * resolver - the name server of a jail: port 53 of its gateway, relayed to the host's servers.
  *
  * Runs in the gateway's process, which may open no socket.  It asks for each connection to a name
- * server (name_servers.h), which begins in the caller's own namespace.  So the host's name servers
- * may be on loopback or in a closed range, and the jail reaches only their answers.  Only plain
- * queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).  Where
- * names are filtered (resolver_filter), there is nothing over TCP.
+ * server (name_servers_connect), which begins in the caller's own namespace.  So the host's name
+ * servers may be on loopback or in a closed range, and the jail reaches only their answers.  Only
+ * plain queries pass, over UDP and TCP, and the relay rewrites each one (resolver_make_plain).
+ * Where names are filtered (resolver_filter), there is nothing over TCP.
  */
 #pragma once
 

@@ -271,16 +271,12 @@ static void put_limit(struct json_writer *w, const char *name, const struct oci_
 
 static void put_network(struct json_writer *w, const struct denials *d)
 {
-	json_put_key(w, "network");
 	if (!d) {
-		json_put_null(w);
+		json_member_text(w, "network", NULL);
 		return;
 	}
-	json_open_object(w);
-	json_member_array(w, "denied");
-	for (size_t i = 0; i < d->count; i++)
-		result_put_denial(w, &d->items[i]);
-	json_close_array(w);
+	json_member_object(w, "network");
+	result_put_denials(w, d->items, d->count);
 	json_close_object(w);
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "rootfs/files/inputs.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/unix.h"
@@ -388,11 +389,6 @@ static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *e
 	return report_warmed(j, l, err);
 }
 
-static uint64_t microseconds(struct timeval t)
-{
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
 static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err)
 {
 	struct rusage all = { 0 };
@@ -400,8 +396,8 @@ static int report_ended(const struct step_link *link, int wait_status, struct cj
 	const struct ended ended = {
 		.wait_status = wait_status,
 		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
-		.cpu_user_us = microseconds(all.ru_utime),
-		.cpu_system_us = microseconds(all.ru_stime),
+		.cpu_user_us = clock_us_of(all.ru_utime),
+		.cpu_system_us = clock_us_of(all.ru_stime),
 		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
 	};
 	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);

@@ -92,6 +92,14 @@ void result_put_denial(struct json_writer *w, const struct denial *d)
 	json_close_object(w);
 }
 
+void result_put_denials(struct json_writer *w, const struct denial *items, size_t count)
+{
+	json_member_array(w, "denied");
+	for (size_t i = 0; i < count; i++)
+		result_put_denial(w, &items[i]);
+	json_close_array(w);
+}
+
 void result_put_network_state(struct json_writer *w, const struct network_outcome *n)
 {
 	json_member_filled(w, "state", network_state_names[n->state]);
@@ -129,10 +137,7 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 	} else {
 		result_put_network_state(w, n);
 	}
-	json_member_array(w, "denied");
-	for (size_t i = 0; i < n->ndenied; i++)
-		result_put_denial(w, &n->denied[i]);
-	json_close_array(w);
+	result_put_denials(w, n->denied, n->ndenied);
 	if (n->rules)
 		result_put_rules(w, n->rules);
 	json_close_object(w);

@@ -38,7 +38,9 @@ void result_put_lists(struct json_writer *w, const struct network_lists *n);
 /* The member "rules": these, and whether they have changed. */
 void result_put_rules(struct json_writer *w, const struct network_rules *rules);
 
-/* A row of network.denied; without an address if the packets were only counted. */
+/* The member "denied" of a network, and a row of it: without an address if the packets were only
+ * counted. */
+void result_put_denials(struct json_writer *w, const struct denial *items, size_t count);
 void result_put_denial(struct json_writer *w, const struct denial *d);
 
 /* The members "artifacts" and "warnings". */

@@ -166,7 +166,7 @@ static void check_counters(void)
 	struct cj_error err = { 0 };
 	memset(counts, 0x5c, sizeof(counts));
 	uint64_t before = counts[0];
-	int rc = firewall_read_counters(STDIN_FILENO, counts, &err);
+	int rc = firewall_read_table(STDIN_FILENO, FIREWALL_TABLE, counts, &err);
 	if (rc == 0)
 		return;
 	check_error(rc, &err);

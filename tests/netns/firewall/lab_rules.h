@@ -71,7 +71,7 @@ static inline void remove_jail_rules(const struct lab *lab)
 static inline uint64_t refused(int rules_fd, enum net_class class)
 {
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	CHECK(firewall_read_counters(rules_fd, counts, &err));
+	CHECK(firewall_read_table(rules_fd, FIREWALL_TABLE, counts, &err));
 	return counts[class];
 }
 

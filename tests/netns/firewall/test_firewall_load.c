@@ -238,7 +238,7 @@ static void counters_of_a_table_that_is_not_there_are_an_error(void **state)
 	struct load *load = loaded(state);
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
 	struct cj_error err = { 0 };
-	assert_int_equal(firewall_read_counters(load->fd, counts, &err), -ENOENT);
+	assert_int_equal(firewall_read_table(load->fd, FIREWALL_TABLE, counts, &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "read the counters"));
 }
 
@@ -273,7 +273,7 @@ static void missing_rules_are_an_error_for_a_new_address(void **state)
 static int read_counters(const struct lab *lab, uint64_t *out_metadata, struct cj_error *err)
 {
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	int rc = firewall_read_counters(lab->jail_rules, counts, err);
+	int rc = firewall_read_table(lab->jail_rules, FIREWALL_TABLE, counts, err);
 	*out_metadata = counts[NET_METADATA];
 	return rc;
 }

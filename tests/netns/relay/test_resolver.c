@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "netns/relay/name_servers.h"
+#include "netns/network_parts.h"
 #include "netns/relay/resolver_message.h"
 #include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"

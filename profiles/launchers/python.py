@@ -22,6 +22,7 @@ LINK = 3
 CALLS = 4  # calls.h
 SCRATCH = 4  # a zygote has it
 NULL = "/dev/null"
+FDS = "/proc/self/fd"
 # In each home, as skeleton.c writes it.  A zygote compiles it once, and site would in each jail.
 PTH = "cejail.pth"
 PTH_LINE = (
@@ -112,7 +113,7 @@ def enter_home(is_trial):
     site.USER_BASE = site.USER_SITE = None
     packages = site.getusersitepackages()
     if is_trial:
-        packages = os.path.dirname(NULL)  # it has none, and only root can change it
+        packages = FDS  # there are no modules
     if sysconfig := sys.modules.get("sysconfig"):
         sysconfig.get_config_vars()["userbase"] = site.USER_BASE
     if os.path.isdir(packages):
@@ -148,21 +149,20 @@ def pid_namespace():
 
 def enter_jail():
     """
-    Returns in a process of a jail, and never in the zygote; and once in the trial, which is outside
-    every jail.  What the trial has used of the memory, every child gets at once.
+    Returns False in a process of a jail, and never in the zygote; and once True, in the trial, which
+    is outside every jail.  What the trial has used of the memory, every child gets at once.
     """
     await_threads()
     outside = pid_namespace()
     while os.fork():
         pass
-    is_trial = pid_namespace() in (outside, None)
+    is_trial = outside is not None and pid_namespace() == outside
     renew_randomness()
     enter_home(is_trial)
-    if is_trial:
-        rehearse()
     threading = sys.modules.get("threading")
     if hasattr(threading, "main_thread") and hasattr(threading.main_thread(), "_set_native_id"):
         threading.main_thread()._set_native_id()
+    return is_trial
 
 
 # --- its input -------------------------------------------------------------------------------
@@ -213,8 +213,8 @@ def start_over():
     os.execv(sys.executable, sys.orig_argv)
 
 
-def take_words():
-    has_input, has_tools, *argv = os.fsdecode(read_all(LINK)).split("\0")[:-1]
+def take_words(link):
+    has_input, has_tools, *argv = os.fsdecode(read_all(link)).split("\0")[:-1]
     if has_tools == "1":
         os.environ["CEJAIL_CALLS_FD"] = str(CALLS)
     else:
@@ -393,7 +393,7 @@ def end():
 def rehearse():
     """
     A program that does nothing, read, run and ended by the functions of the real one.  What they
-    load is there then, and in a fork, the pages that they change are copied.
+    load is there then.
     """
     main = sys.modules["__main__"]
     os.fsdecode(b"0").split("\0")
@@ -409,6 +409,29 @@ def rehearse():
     sys.modules["__main__"] = main
 
 
+def pipe_with(text):
+    """The end to read it from."""
+    near, far = os.pipe()
+    os.write(far, text)
+    os.close(far)
+    return near
+
+
+def begin_trial():
+    """
+    The trial gets its words from us, for a program that prints a line.  So it uses the pages that
+    the real ones use, up to their last step, where it says that it is ready.
+    """
+    atexit._clear()  # what modules do at their end may concern more than this process
+    os.dup2(os.open(NULL, os.O_WRONLY), 1)
+    return pipe_with(f"0\0001\0{FDS}/{pipe_with(b'print(1)')}\0".encode())
+
+
+def end_trial():
+    os.write(LINK, b".")
+    os.read(LINK, 1)  # until it is killed
+
+
 is_zygote = sys.argv[1:2] == ["--zygote"]
 if is_zygote:
     pth_code = compile(PTH_LINE, "<string>", "exec", dont_inherit=True)
@@ -422,12 +445,15 @@ last_known = next(reversed(sys.modules))
 preloaded_modules = known_modules - started_modules
 gc.collect()
 gc.freeze()  # never looked at again
-if is_zygote:
-    enter_jail()
+is_trial = is_zygote and enter_jail()
 null_fd, null_stdin = without_input()
-os.write(LINK, b".")
+if is_trial:
+    link = begin_trial()
+else:
+    link = LINK
+    os.write(link, b".")
 
-path = take_words()
+path = take_words(link)
 forget_lines()
 take_directory(os.path.dirname(path))
 try:
@@ -452,6 +478,8 @@ if has_foreign_code():
 else:
     forget([name for name in vars(sys) if name.startswith("last_")])
     is_written &= flush_streams()
+    if is_trial:
+        end_trial()
     if not is_interrupt:
         os._exit(status if is_written else 120)
 if is_interrupt:

@@ -104,6 +104,29 @@ def _():
         equal((value["status"], value["stdout"]["text"], tier_of(s, "w")), ("timeout", "start\n", "interpreter"), f"the end ({value['stderr']})")
 
 
+def page_faults(pid):
+    """Those that needed no disk, and the ticks of a processor in the program itself."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        values = file.read().rpartition(")")[2].split()
+    return int(values[7]), int(values[11])
+
+
+@test("a jail of a zygote has the pages of a whole program before its own comes")
+def _():
+    with Service(config=ONE) as s:
+        wait_full(s)
+        zygote = zygote_of(s)
+        waiting = [pid for pid in s.workers() if " python" in (describe_process(pid) or "") and pid != zygote]
+        equal(len(waiting), 1, "interpreters that wait")
+        before, _ = page_faults(waiting[0])
+        run = s.background(s.post, {"profile": "python", "code": "print(1)\nwhile True:\n    pass", "id": "w"})
+        wait_until(lambda: page_faults(waiting[0])[1] > 10, "the loop")
+        now, _ = page_faults(waiting[0])
+        s.call("DELETE", "/v1/runs/w").has(202)
+        equal(run.finish().result["stdout"]["text"], "1\n", "output")
+        true(now - before <= 10, f"{now - before} page faults from the words to the loop")
+
+
 @test("each jail of a zygote begins anew: no module, file or variable of another one's program")
 def _():
     code = "import os, json, builtins\nprint(hasattr(builtins, 'mark'), hasattr(json, 'mark'), os.environ.get('MARK'), os.listdir('/tmp'))\nbuiltins.mark = json.mark = 1; os.environ['MARK'] = '1'; open('/tmp/mark', 'w')"

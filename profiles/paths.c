@@ -68,11 +68,7 @@ int paths_split(const char *text, struct arena *a, const char **out_source, cons
 	return 0;
 }
 
-/*
- * The components of `text`, "/" before each; "." and empty ones are left out, ".." takes the last
- * one away.  Returns: NULL without memory, which may have been missing for `text` itself.
- */
-static const char *clean(const char *text, struct arena *a)
+const char *paths_clean(const char *text, struct arena *a)
 {
 	char *out = text ? arena_alloc(a, strlen(text) + 2) : NULL, *end = out;
 	if (!out)
@@ -121,7 +117,7 @@ int paths_inside(const char *text, struct arena *a, const char **out, struct cj_
 	}
 
 	const char *joined = text[0] == '/' ? text : arena_printf(a, BOX "/%s", text);
-	const char *path = clean(joined, a);
+	const char *path = paths_clean(joined, a);
 	if (!path)
 		return cj_fail(err, ENOMEM, "keep a path");
 	if (is_too_long(path))
@@ -142,7 +138,7 @@ int paths_target(const char *text, struct arena *a, const char **out, struct cj_
 		return cj_fail(err, ENOMEM, "keep a path");
 	if (target[1] == '\0')
 		return cj_reject(err, "'/' can't be a target (a whole root is --rootfs)");
-	for (size_t i = 0; i < sizeof(kernel_trees) / sizeof(kernel_trees[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(kernel_trees); i++)
 		if (paths_is_below(target, kernel_trees[i]))
 			return cj_reject(err, "'%s': %s is the jail's own", text, kernel_trees[i]);
 	*out = target;
@@ -161,7 +157,7 @@ int paths_absolute(const char *path, struct arena *a, const char **out, struct c
 		joined = arena_printf(a, "%s/%s", cwd, path);
 	}
 
-	*out = clean(joined, a);
+	*out = paths_clean(joined, a);
 	return *out ? 0 : cj_fail(err, ENOMEM, "keep a path");
 }
 

@@ -38,6 +38,13 @@ int paths_inside(const char *text, struct arena *a, const char **out, struct cj_
  */
 int paths_target(const char *text, struct arena *a, const char **out, struct cj_error *err);
 
+/*
+ * paths_clean - the components of `text`, "/" before each: "." and empty ones are left out, ".."
+ * takes the last one away, by the letters only.  "/" at least.  Returns NULL without memory, which
+ * may have been missing for `text` itself.
+ */
+const char *paths_clean(const char *text, struct arena *a);
+
 /* `path` made absolute with the current directory, "." and ".." taken out by their letters. */
 int paths_absolute(const char *path, struct arena *a, const char **out, struct cj_error *err);
 

@@ -5,40 +5,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "profiles/paths.h"
 #include "runtime/base/text.h"
 #include "runtime/container/plan/mount_options.h"
-
-/* Removes the last component of the `length` bytes at `text`; returns the new length. */
-static size_t drop_last(const char *text, size_t length)
-{
-	while (length > 0 && text[length - 1] != '/')
-		length--;
-	return length > 0 ? length - 1 : 0;
-}
-
-const char *oci_tree_clean_path(const char *path, struct arena *a)
-{
-	char *out = arena_alloc(a, strlen(path) + 2); /* a '/' in front, and the NUL */
-	if (!out)
-		return NULL;
-	size_t length = 0;
-	for (const char *part = path; *part;) {
-		size_t size = strcspn(part, "/");
-		if (size == 2 && part[0] == '.' && part[1] == '.') {
-			length = drop_last(out, length);
-		} else if (size > 0 && !(size == 1 && part[0] == '.')) {
-			out[length++] = '/';
-			memcpy(out + length, part, size);
-			length += size;
-		}
-		part += size;
-		part += *part == '/';
-	}
-	if (length == 0)
-		out[length++] = '/';
-	out[length] = '\0';
-	return out;
-}
 
 #define ID_MAPS_MAX 340 /* lines; user_namespaces(7) */
 
@@ -269,7 +238,7 @@ static int plan_mount(struct tree_planner *p, const struct oci_mount *mount, str
 	if (rc < 0)
 		return rc;
 	op->attrs = options.attrs;
-	op->path = oci_tree_clean_path(mount->destination, p->arena);
+	op->path = paths_clean(mount->destination, p->arena);
 	if (!op->path)
 		return cj_fail(err, ENOMEM, "list the mounts");
 	if (strcmp(op->path, "/") == 0)
@@ -304,7 +273,7 @@ static bool has_op(const struct tree_planner *p, const char *path)
 static int plan_device(struct tree_planner *p, const struct oci_device *device,
 		       struct cj_error *err)
 {
-	const char *path = oci_tree_clean_path(device->path, p->arena);
+	const char *path = paths_clean(device->path, p->arena);
 	if (!path)
 		return cj_fail(err, ENOMEM, "list the devices");
 	/* Of the host's devpts; the container has a link to its own. */
@@ -516,7 +485,7 @@ static int clean_all(const struct strings *paths, struct arena *a, struct string
 		     struct cj_error *err)
 {
 	for (size_t i = 0; i < paths->count; i++) {
-		if (strings_add(out, a, oci_tree_clean_path(paths->items[i], a)) < 0)
+		if (strings_add(out, a, paths_clean(paths->items[i], a)) < 0)
 			return cj_fail(err, ENOMEM, "list the masked paths");
 	}
 	return 0;

@@ -40,10 +40,3 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 /* The part for the sysctls, in the file's order. */
 int oci_tree_plan_sysctls(const struct oci_config *config, struct arena *a, struct oci_tree *out,
 			  struct cj_error *err);
-
-/*
- * The path without "//", "." and ".."; a relative one begins at "/", as config.md of the runtime
- * specification says.  Only the text counts: the kernel resolves the result, inside the root.
- * In the arena, "/" at least; NULL: no memory.
- */
-const char *oci_tree_clean_path(const char *path, struct arena *a);

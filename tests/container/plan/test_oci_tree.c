@@ -9,6 +9,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "profiles/paths.h"
+
 #define OPTIONS(...)                                                                               \
 	{                                                                                          \
 		(const char *[]){ __VA_ARGS__ },                                                   \
@@ -572,7 +574,7 @@ static void paths_lose_what_is_not_a_name(void **state)
 	};
 	struct arena a = { 0 };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_string_equal(oci_tree_clean_path(rows[i][0], &a), rows[i][1]);
+		assert_string_equal(paths_clean(rows[i][0], &a), rows[i][1]);
 	arena_fini(&a);
 }
 

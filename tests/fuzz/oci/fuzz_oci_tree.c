@@ -9,6 +9,7 @@
 
 #include <sys/mount.h>
 
+#include "profiles/paths.h"
 #include "runtime/base/scope.h"
 #include "runtime/container/plan/mount_options.h"
 #include "tests/fuzz/bytes.h"
@@ -25,11 +26,11 @@ static bool has_component(const char *path, const char *name)
 
 static void check_path(const char *text, struct arena *a)
 {
-	const char *path = oci_tree_clean_path(text, a);
+	const char *path = paths_clean(text, a);
 	assert(path && path[0] == '/' && !strstr(path, "//") && strlen(path) <= strlen(text) + 1);
 	assert(strcmp(path, "/") == 0 || path[strlen(path) - 1] != '/');
 	assert(!has_component(path, ".") && !has_component(path, ".."));
-	assert(strcmp(oci_tree_clean_path(path, a), path) == 0);
+	assert(strcmp(paths_clean(path, a), path) == 0);
 }
 
 static void check_attrs(uint64_t set, uint64_t clear)

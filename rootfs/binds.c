@@ -9,6 +9,7 @@
 
 #include "rootfs/mounts.h"
 #include "rootfs/tree_place.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -31,22 +32,6 @@ static const struct {
 	[BIND_OVERLAY] = { "--overlay", 0 }, /* attributes: find_attrs() */
 };
 
-static const char *kind_of_file(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFREG:
-		return "a regular file";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFIFO:
-		return "a fifo";
-	default:
-		return "a device";
-	}
-}
-
 static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
@@ -56,7 +41,7 @@ static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error
 	if (is_right)
 		return 0;
 
-	int rc = cj_reject(err, "%s '%s': it is %s", option, bind->source, kind_of_file(mode));
+	int rc = cj_reject(err, "%s '%s': it is %s", option, bind->source, fd_kind_name(mode));
 	if (bind->kind == BIND_SOCKET)
 		cj_hint(err, "--connect unix: wants the socket of a listening program");
 	else if (bind->kind == BIND_OVERLAY)

@@ -49,11 +49,7 @@ static int port_of(int nft_fd, uint32_t *out_port, struct cj_error *err)
 static int await_answer(int nft_fd, struct cj_error *err)
 {
 	struct pollfd waiting = { .fd = nft_fd, .events = POLLIN };
-	int ready;
-
-	do {
-		ready = poll(&waiting, 1, ANSWER_WAIT_MS);
-	} while (ready < 0 && errno == EINTR);
+	int ready = (int)TEMP_FAILURE_RETRY(poll(&waiting, 1, ANSWER_WAIT_MS));
 	if (ready < 0)
 		return cj_fail(err, errno, "poll the netlink socket");
 	if (ready == 0)

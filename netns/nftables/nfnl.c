@@ -21,10 +21,8 @@ int nfnl_socket(int protocol, struct cj_error *err)
 int nfnl_send(int fd, const void *bytes, size_t size)
 {
 	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	ssize_t sent;
-	do
-		sent = sendto(fd, bytes, size, 0, (const struct sockaddr *)&kernel, sizeof(kernel));
-	while (sent < 0 && errno == EINTR);
+	ssize_t sent = TEMP_FAILURE_RETRY(
+	    sendto(fd, bytes, size, 0, (const struct sockaddr *)&kernel, sizeof(kernel)));
 	return sent < 0 ? -errno : 0;
 }
 

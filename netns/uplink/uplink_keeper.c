@@ -91,7 +91,7 @@ void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t siz
 static bool is_noise(const char *line, size_t length)
 {
 	static const char *const noise[] = { "Failed to send ", "WARNING: Support for seccomp" };
-	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(noise); i++) {
 		size_t size = strlen(noise[i]);
 		if (length >= size && memcmp(line, noise[i], size) == 0)
 			return true;
@@ -168,8 +168,7 @@ static void reap_helper(int helper_fd, int stderr_fd, const struct step_link *li
 			struct uplink_exit *e)
 {
 	siginfo_t info = { 0 };
-	while (waitid(P_PIDFD, (id_t)helper_fd, &info, WEXITED) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitid(P_PIDFD, (id_t)helper_fd, &info, WEXITED));
 	e->code = info.si_code;
 	e->status = info.si_status;
 	while (fd_await(stderr_fd, POLLIN, 0) && read_stderr(stderr_fd, e) == 0)
@@ -355,9 +354,7 @@ int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_kee
 		return rc;
 	}
 	/* It ends by itself: killed at once, it could not let the helper go on. */
-	struct pollfd end = { .fd = intermediate_fd, .events = POLLIN };
-	while (poll(&end, 1, START_TIMEOUT_MS) < 0 && errno == EINTR)
-		;
+	(void)fd_await(intermediate_fd, POLLIN, START_TIMEOUT_MS);
 	*out = k;
 	return 0;
 }

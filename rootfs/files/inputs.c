@@ -149,10 +149,7 @@ static int walk_entry(struct input_walk *w, int dir_fd, const char *name, unsign
 	if (S_ISLNK(st.st_mode))
 		return walk_link(w, dir_fd, name, &st, err);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		const char *what = S_ISFIFO(st.st_mode)   ? "a fifo"
-				   : S_ISSOCK(st.st_mode) ? "a socket"
-							  : "a device";
-		cj_refuse(err, "'%s' is %s", w->source, what);
+		cj_refuse(err, "'%s' is %s", w->source, fd_kind_name(st.st_mode));
 		return cj_hint(err,
 			       "directories, regular files and the links in them can be copied in");
 	}
@@ -305,9 +302,7 @@ static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_
 		return cj_fail(err, ENOMEM, "copy '%s'", in->path);
 
 	for (uint64_t done = 0;;) {
-		ssize_t got = pread(from_fd, buf, COPY_BYTES, (off_t)done);
-		if (got < 0 && errno == EINTR)
-			continue;
+		ssize_t got = TEMP_FAILURE_RETRY(pread(from_fd, buf, COPY_BYTES, (off_t)done));
 		if (got < 0)
 			return fail_write(in, errno, "read the source of", err);
 		if (got == 0)

@@ -95,12 +95,9 @@ int byte_queue_send(struct byte_queue *q, int sock_fd)
 
 ssize_t byte_queue_receive(struct byte_queue *q, int sock_fd, size_t max)
 {
-	ssize_t got;
 	if (byte_queue_grow(q, max) < 0)
 		return -ENOMEM;
-	do
-		got = recv(sock_fd, q->bytes + q->end, max, MSG_DONTWAIT);
-	while (got < 0 && errno == EINTR);
+	ssize_t got = TEMP_FAILURE_RETRY(recv(sock_fd, q->bytes + q->end, max, MSG_DONTWAIT));
 	if (got < 0)
 		return -errno;
 	q->end += (size_t)got;

@@ -336,9 +336,11 @@ int fd_memfd_copy(const char *name, int in_fd, size_t max, const char *what, str
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
-static const char *kind_name(mode_t mode)
+const char *fd_kind_name(mode_t mode)
 {
 	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "a regular file";
 	case S_IFDIR:
 		return "a directory";
 	case S_IFIFO:
@@ -373,7 +375,7 @@ static int check_regular(int path_fd, const char *path, struct cj_error *err)
 			(void)cj_hint(err, "'-' stands for standard input");
 		return rc;
 	}
-	return cj_reject(err, "'%s' is %s, not a regular file", path, kind_name(st.st_mode));
+	return cj_reject(err, "'%s' is %s, not a regular file", path, fd_kind_name(st.st_mode));
 }
 
 /*

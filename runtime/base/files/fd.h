@@ -89,6 +89,9 @@ int fd_open_regular(const char *path, struct cj_error *err);
 /* The same, but a symbolic link at the end is followed, unless it is one of /proc. */
 int fd_open_linked(const char *path, struct cj_error *err);
 
+/* "a directory", "a fifo": what such a file is, for messages. */
+const char *fd_kind_name(mode_t mode);
+
 /* The kernel's name of the open file now; NULL: unknown.  Only for messages. */
 const char *fd_real_path(int fd, char out[static PATH_MAX]);
 

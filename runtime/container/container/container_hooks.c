@@ -78,23 +78,16 @@ static _Noreturn void hook_main(const struct hook_call *call, int failed_fd)
 /* 0, or -ETIMEDOUT after which it is killed. */
 static int await_end(pid_t pid, int pidfd, uint32_t timeout_secs, int *out_status)
 {
-	uint64_t deadline = clock_ms() + (uint64_t)timeout_secs * 1000;
-	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+	const uint64_t until_ms = clock_ms() + (uint64_t)timeout_secs * 1000;
 	int rc = 0;
 
-	while (timeout_secs > 0) {
-		uint64_t now = clock_ms();
-		int left = now >= deadline          ? 0
-			   : deadline - now > 60000 ? 60000
-						    : (int)(deadline - now);
-		if (poll(&ended, 1, left) > 0)
-			break;
-		if (clock_ms() >= deadline) {
-			(void)kill(-pid, SIGKILL);                   /* its group, */
-			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* and if it left the group */
-			rc = -ETIMEDOUT;
-			break;
-		}
+	while (timeout_secs > 0 && !fd_await(pidfd, POLLIN, clock_ms_until(until_ms))) {
+		if (clock_ms() < until_ms)
+			continue;
+		(void)kill(-pid, SIGKILL);                   /* its group, */
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* and if it left the group */
+		rc = -ETIMEDOUT;
+		break;
 	}
 	return sys_waitpid(pid, out_status, __WALL) < 0 ? -errno : rc;
 }

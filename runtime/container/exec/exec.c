@@ -226,12 +226,9 @@ static int await_joiner(pid_t joiner, const struct step_link *link, struct cj_er
 	auto_fd int pidfd = sys_pidfd_open(joiner);
 	struct pollfd fds[] = { { .fd = link->sock_fd, .events = POLLIN },
 				{ .fd = pidfd, .events = POLLIN } };
-	int rc;
 	if (pidfd < 0)
 		return cj_fail(err, errno, "watch the process that joins the container");
-	do
-		rc = poll(fds, COUNT_OF(fds), EXEC_TIMEOUT_MS);
-	while (rc < 0 && errno == EINTR);
+	int rc = (int)TEMP_FAILURE_RETRY(poll(fds, COUNT_OF(fds), EXEC_TIMEOUT_MS));
 	if (rc <= 0)
 		return cj_fail(err, rc < 0 ? errno : ETIMEDOUT,
 			       "wait for the process that joins the container");

@@ -37,8 +37,7 @@ void init_end_all(void)
 	if (!is_alone_in_domain || geteuid() == 0)
 		return;
 	(void)kill(-1, SIGKILL); /* ESRCH: there is no other process */
-	while (waitpid(-1, NULL, __WALL) >= 0 || errno == EINTR)
-		;
+	init_reap_all();
 }
 
 static void on_end(int signal)
@@ -183,7 +182,6 @@ static const struct landlock_view views[] = {
 	{ "/proc/sys/vm/overcommit_memory", LANDLOCK_READ },
 };
 /* clang-format on */
-#define VIEWS    (sizeof(views) / sizeof(views[0]))
 #define VIEW_MAX 128
 
 int init_reduced_landlock(struct jail *j, struct cj_error *err)
@@ -195,10 +193,10 @@ int init_reduced_landlock(struct jail *j, struct cj_error *err)
 	bool has_scopes = false;
 	(void)snprintf(box, sizeof(box), "%s/box", j->private_dir);
 	(void)snprintf(tmp, sizeof(tmp), "%s/tmp", j->private_dir);
-	if (VIEWS + host_paths_count > VIEW_MAX - count)
+	if (COUNT_OF(views) + host_paths_count > VIEW_MAX - count)
 		return cj_fail(err, E2BIG, "list what the program may open");
 	memcpy(&all[count], views, sizeof(views));
-	count += VIEWS;
+	count += COUNT_OF(views);
 	for (size_t i = 0; i < host_paths_count; i++)
 		all[count++] = (struct landlock_view){ host_paths[i], LANDLOCK_READ };
 	if (landlock_apply_views(all, count, err) < 0)

@@ -45,15 +45,13 @@ int guard_add(struct guard *g, int fd, size_t own, const char *path, struct aren
 			return cj_wrap(err, "guard '%s'", path);
 		if (level > 0 && is_root(&below, &at))
 			return 0;
-		struct guarded *items = arena_grow(a, g->items, g->count, sizeof(*items));
-		if (!items)
+		const struct guarded dir = { .path = path,
+					     .inode = at.stx_ino,
+					     .device_major = at.stx_dev_major,
+					     .device_minor = at.stx_dev_minor,
+					     .is_own = level < own };
+		if (!arena_append(a, g->items, g->count, dir))
 			return cj_fail(err, ENOMEM, "guard '%s'", path);
-		g->items = items;
-		items[g->count++] = (struct guarded){ .path = path,
-						      .inode = at.stx_ino,
-						      .device_major = at.stx_dev_major,
-						      .device_minor = at.stx_dev_minor,
-						      .is_own = level < own };
 		below = at;
 	}
 }

@@ -41,16 +41,11 @@ struct rootfs_sources {
 int rootfs_entries_add(struct rootfs_entries *list, const struct rootfs_entry *entry,
 		       struct cj_error *err)
 {
-	struct rootfs_entry *items =
-	    arena_grow(list->arena, list->items, list->count, sizeof(*items));
-	if (!items) {
-		int fd = entry->fd;
-		cj_close(&fd);
-		return cj_fail(err, ENOMEM, "list the mounts of the jail");
-	}
-	list->items = items;
-	items[list->count++] = *entry;
-	return 0;
+	if (arena_append(list->arena, list->items, list->count, *entry))
+		return 0;
+	int fd = entry->fd;
+	cj_close(&fd);
+	return cj_fail(err, ENOMEM, "list the mounts of the jail");
 }
 
 static void entries_close(struct rootfs_entries *list)
@@ -336,8 +331,6 @@ static const struct masked {
 	{ "sysrq-trigger", MASKED_RARE_FILE },
 };
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 struct proc_path {
 	char text[64];
 };
@@ -368,7 +361,7 @@ static int check_places(int proc_fd, struct cj_error *err)
  * writable again. */
 static int make_settings_read_only(int proc_fd, struct cj_error *err)
 {
-	for (size_t i = 0; i < LENGTH(read_only_names); i++) {
+	for (size_t i = 0; i < COUNT_OF(read_only_names); i++) {
 		const struct proc_path path = path_in_proc(read_only_names[i]);
 		if (mount(path.text, path.text, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 			return cj_fail(err, errno, "make '%s' read-only", path.text);
@@ -408,7 +401,7 @@ int rootfs_mask_proc(int proc_fd, uid_t uid, struct cj_error *err)
 {
 	if (check_places(proc_fd, err) < 0 || make_settings_read_only(proc_fd, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < LENGTH(masked); i++)
+	for (size_t i = 0; i < COUNT_OF(masked); i++)
 		if (mask(proc_fd, &masked[i], uid, err) < 0)
 			return -err->code;
 	return 0;

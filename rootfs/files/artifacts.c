@@ -229,12 +229,9 @@ static int copy_file(struct collector *c, int from_fd, int dir_fd, const char *n
 	atomic_file_fini(&file);
 	if (rc != COPIED)
 		return rc;
-	struct artifact *items = arena_grow(c->arena, out->items, out->count, sizeof(*items));
-	if (!items)
-		return cj_fail(err, ENOMEM, "list the artefacts");
-	out->items = items;
-	items[out->count++] = item;
-	return COPIED;
+	return arena_append(c->arena, out->items, out->count, item)
+		   ? COPIED
+		   : cj_fail(err, ENOMEM, "list the artefacts");
 }
 
 static int collect_file(struct collector *c, int fd, struct collected_place *place,

@@ -28,7 +28,7 @@ static const struct {
 
 enum image_media image_media_of(const char *media_type)
 {
-	for (size_t i = 0; i < sizeof(media_types) / sizeof(media_types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(media_types); i++)
 		if (strcmp(media_types[i].name, media_type) == 0)
 			return media_types[i].media;
 	return IMAGE_MEDIA_OTHER;
@@ -38,7 +38,7 @@ enum image_media image_media_of(const char *media_type)
 #define TEXT            JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .set = json_set_string, .max = TEXT_MAX
 #define RECORD(table, called)                                                                      \
 	{                                                                                          \
-		(table), sizeof(table) / sizeof((table)[0]), (called), .ignores_unknown = true     \
+		(table), COUNT_OF(table), (called), .ignores_unknown = true                        \
 	}
 
 static int check_digest(const char *text, const char **out_sha256, struct cj_error *err)
@@ -128,13 +128,11 @@ static int add_descriptor(const struct json_reader *in, const struct json_key *k
 
 	if (check_room(k, list->count, k->max, err) < 0)
 		return cj_wrap(err, "%s", in->file);
-	struct image_descriptor *items =
-	    arena_grow(in->arena, list->items, list->count, sizeof(*items));
-	if (!items)
+	if (!arena_append(in->arena, list->items, list->count,
+			  (struct image_descriptor){ .media_type = "" }))
 		return cj_fail(err, ENOMEM, "read '%s'", in->file);
-	list->items = items;
-	items[list->count] = (struct image_descriptor){ .media_type = "" };
-	return json_record_read(&below, node, &descriptor_table, &items[list->count++], err);
+	return json_record_read(&below, node, &descriptor_table, &list->items[list->count - 1],
+				err);
 }
 
 /* A document that is an object, by its table. */
@@ -256,15 +254,13 @@ static int add_archived(const struct json_reader *in, const struct json_node *no
 	if (list->count >= IMAGE_LIST_MAX)
 		return cj_reject_as(err, E2BIG, "%s: more than %d images", in->file,
 				    IMAGE_LIST_MAX);
-	struct image_archived *items =
-	    arena_grow(in->arena, list->items, list->count, sizeof(*items));
-	if (!items)
+	if (!arena_append(in->arena, list->items, list->count,
+			  (struct image_archived){ .config = "" }))
 		return cj_fail(err, ENOMEM, "read '%s'", in->file);
-	list->items = items;
-	items[list->count] = (struct image_archived){ .config = "" };
-	if (json_record_read(in, node, &archived_table, &items[list->count], err) < 0)
+	struct image_archived *image = &list->items[list->count - 1];
+	if (json_record_read(in, node, &archived_table, image, err) < 0)
 		return -err->code;
-	if (items[list->count++].layers.count > IMAGE_LAYERS_MAX)
+	if (image->layers.count > IMAGE_LAYERS_MAX)
 		return cj_reject_as(err, E2BIG, "%s: more than %d layers", in->file,
 				    IMAGE_LAYERS_MAX);
 	return 0;

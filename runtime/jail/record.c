@@ -299,10 +299,8 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 		struct record_entry entry = { 0 };
 		if (!read_entry(dir_fd, e->d_name, a, &entry))
 			continue;
-		items = arena_grow(a, items, count, sizeof(*items));
-		if (!items)
+		if (!arena_append(a, items, count, entry))
 			return cj_fail(err, ENOMEM, "list the runs");
-		items[count++] = entry;
 	}
 	*out = items;
 	*out_count = count;

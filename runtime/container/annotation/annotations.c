@@ -427,13 +427,6 @@ int annotations_prepare_profile(const char *profile, struct arena *a, struct soc
 	return 0;
 }
 
-int annotations_restrict_tree(struct cj_error *err)
-{
-	int rc = landlock_apply_tree(err);
-
-	return rc < 0 ? cj_wrap(err, "annotation '" ANNOTATION_PROFILE "'") : 0;
-}
-
 int annotations_load_profile(const struct sock_fprog *filter, struct cj_error *err)
 {
 	struct sock_fprog loaded = *filter;

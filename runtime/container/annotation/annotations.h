@@ -105,8 +105,5 @@ int annotations_load_network(struct loader *loader, const struct firewall_contai
 int annotations_prepare_profile(const char *profile, struct arena *a, struct sock_fprog *out,
 				struct strings *warnings, struct cj_error *err);
 
-/* Inside, before any filter: Landlock. */
-int annotations_restrict_tree(struct cj_error *err);
-
-/* Inside, after the filter of config.json, which must allow seccomp(2). */
+/* Inside, after landlock_apply_tree() and config.json's filter, which must allow seccomp(2). */
 int annotations_load_profile(const struct sock_fprog *filter, struct cj_error *err);

@@ -93,21 +93,11 @@ int container_list(struct oci_call *call, struct cj_error *err)
 	return o->is_json && !o->is_quiet ? json_print(w, err) : 0;
 }
 
-/* Not the kernel's other names of the same numbers, except for those that people use. */
+/* What people use besides the names of sigabbrev_np(3). */
 static const struct {
 	const char *name;
 	int number;
-} signals[] = {
-	{ "ABRT", SIGABRT }, { "ALRM", SIGALRM }, { "BUS", SIGBUS },       { "CHLD", SIGCHLD },
-	{ "CLD", SIGCHLD },  { "CONT", SIGCONT }, { "FPE", SIGFPE },       { "HUP", SIGHUP },
-	{ "ILL", SIGILL },   { "INT", SIGINT },   { "IO", SIGIO },         { "IOT", SIGABRT },
-	{ "KILL", SIGKILL }, { "PIPE", SIGPIPE }, { "POLL", SIGIO },       { "PROF", SIGPROF },
-	{ "PWR", SIGPWR },   { "QUIT", SIGQUIT }, { "SEGV", SIGSEGV },     { "STKFLT", SIGSTKFLT },
-	{ "STOP", SIGSTOP }, { "SYS", SIGSYS },   { "TERM", SIGTERM },     { "TRAP", SIGTRAP },
-	{ "TSTP", SIGTSTP }, { "TTIN", SIGTTIN }, { "TTOU", SIGTTOU },     { "URG", SIGURG },
-	{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "VTALRM", SIGVTALRM }, { "WINCH", SIGWINCH },
-	{ "XCPU", SIGXCPU }, { "XFSZ", SIGXFSZ },
-};
+} aliases[] = { { "CLD", SIGCHLD }, { "IO", SIGIO }, { "IOT", SIGABRT } };
 
 #define RT_FIRST 34 /* what libc leaves to programs: signal(7) */
 #define RT_LAST  64
@@ -141,9 +131,16 @@ int container_signal_parse(const char *text, int *out, struct cj_error *err)
 		*out = (int)number;
 		return 0;
 	}
-	for (size_t i = 0; i < COUNT_OF(signals); i++)
-		if (strcasecmp(name, signals[i].name) == 0) {
-			*out = signals[i].number;
+	for (int i = 1; i < RT_FIRST; i++) {
+		const char *own = sigabbrev_np(i);
+		if (own && strcasecmp(name, own) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < COUNT_OF(aliases); i++)
+		if (strcasecmp(name, aliases[i].name) == 0) {
+			*out = aliases[i].number;
 			return 0;
 		}
 	return parse_real_time(name, out) ? 0 : cj_reject(err, "unknown signal '%.32s'", text);

@@ -15,6 +15,7 @@
 #include "runtime/base/text.h"
 #include "runtime/container/process/process_parts.h"
 #include "runtime/container/annotation/annotations.h"
+#include "runtime/kernel/process/landlock.h"
 
 /* What was inherited by execve(2) is not close-on-exec; all that we open is. */
 static int check_preserved(unsigned preserved, struct cj_error *err)
@@ -248,9 +249,11 @@ int process_find(struct process *p, struct cj_error *err)
 
 static int confine(const struct process *p, bool is_hook, struct cj_error *err)
 {
-	if (process_adjust_own_limits(p->wanted, err) < 0 ||
-	    (p->context.profile && annotations_restrict_tree(err) < 0) ||
-	    process_filter_load(p, is_hook, err) < 0)
+	if (process_set_limits(p->wanted, 0, err) < 0)
+		return -err->code;
+	if (p->context.profile && landlock_apply_tree(err) < 0)
+		return cj_wrap(err, "annotation '" ANNOTATION_PROFILE "'");
+	if (process_filter_load(p, is_hook, err) < 0)
 		return -err->code;
 	return p->context.profile ? annotations_load_profile(&p->tight_filter, err) : 0;
 }

@@ -175,12 +175,9 @@ int process_become(struct process *p, const struct console *console, struct cj_e
 	return enter_cwd(wanted->cwd, has_entered, err);
 }
 
-/*
- * The limits of `pid`; 0: of this process.  Without CAP_SYS_RESOURCE the kernel lets nobody set the
- * limits of a process of another user.  It may lower its own limits later, and has those of this
- * process.
- */
-static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+/* Without CAP_SYS_RESOURCE the kernel lets nobody set the limits of a process of another user.  It
+ * may lower its own limits later, and has those of this process. */
+int process_set_limits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
 {
 	for (size_t i = 0; i < wanted->nrlimits; i++) {
 		const struct oci_rlimit *r = &wanted->rlimits[i];
@@ -199,11 +196,6 @@ static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_er
 				   "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
 	}
 	return 0;
-}
-
-int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err)
-{
-	return set_rlimits(wanted, 0, err);
 }
 
 int process_adjust_own_cpus(const struct oci_set *cpus, struct cj_error *err)
@@ -266,5 +258,5 @@ int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
 	};
 	if (s->is_given && syscall(SYS_sched_setattr, pid, &attr, 0) < 0)
 		return cj_fail(err, errno, "process.scheduler: set the scheduling policy");
-	return set_rlimits(wanted, pid, err); /* last: they may bind the other calls */
+	return process_set_limits(wanted, pid, err); /* last: they may bind the other calls */
 }

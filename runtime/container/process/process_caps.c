@@ -6,19 +6,14 @@
 #include "runtime/base/text.h"
 
 /* libcap takes any case and numbers; config.json has the names of capabilities(7). */
-static bool is_spelled_right(const char *name)
-{
-	if (!text_begins_with(name, "CAP_") || !isupper((unsigned char)name[4]))
-		return false;
-	for (const char *c = name; *c; c++)
-		if (!isupper((unsigned char)*c) && *c != '_')
-			return false;
-	return true;
-}
-
 uint64_t process_caps_bit(const char *name)
 {
-	return is_spelled_right(name) ? capabilities_bit(name) : 0;
+	if (!text_begins_with(name, "CAP_") || !isupper((unsigned char)name[4]))
+		return 0;
+	for (const char *c = name; *c; c++)
+		if (!isupper((unsigned char)*c) && *c != '_')
+			return 0;
+	return capabilities_bit(name);
 }
 
 /* What one set is resolved from. */

@@ -131,6 +131,6 @@ void process_program_home(uint32_t uid, char out_path[static PATH_MAX]);
  */
 int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
 
-/* In the process itself, as the last call before the filter: the limits that process_adjust() left
- * to it; the others are set already, and this changes nothing. */
-int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err);
+/* The limits of `pid`; 0: in the process itself, before the filter, those that process_adjust()
+ * left to it.  The others are set already, and this changes nothing. */
+int process_set_limits(const struct oci_process *wanted, pid_t pid, struct cj_error *err);

@@ -52,8 +52,8 @@ static void make_key(const struct ip *ip, uint16_t port, uint8_t out[static KEY_
 	memcpy(out + ip_size(ip), &big, sizeof(big));
 }
 
-static void add_set(struct nft_batch *b, const struct firewall_family *f, const char *set,
-		    const struct endpoint *list, size_t count)
+void firewall_add_list_set(struct nft_batch *b, const struct firewall_family *f, const char *set,
+			   const struct endpoint *list, size_t count)
 {
 	nft_add_set(b,
 		    &(struct nft_set){ .name = set,
@@ -74,18 +74,6 @@ static void add_set(struct nft_batch *b, const struct firewall_family *f, const 
 		}
 	}
 	nft_elements_end(b);
-}
-
-void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
-			      const struct endpoint *allowed, size_t count)
-{
-	add_set(b, f, f->allowed, allowed, count);
-}
-
-void firewall_add_denied_set(struct nft_batch *b, const struct firewall_family *f,
-			     const struct endpoint *denied, size_t count)
-{
-	add_set(b, f, f->denied, denied, count);
 }
 
 /* Two sets of addresses that names have opened: for all ports, and for one. */

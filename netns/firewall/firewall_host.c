@@ -93,7 +93,7 @@ static void add_out(struct nft_batch *b, const struct firewall_host_spec *spec)
 		const struct firewall_family *f = &firewall_families[i];
 
 		if (spec->nallowed > 0) {
-			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
+			firewall_add_list_set(b, f, f->allowed, spec->allowed, spec->nallowed);
 			firewall_add_allowed_rules(b, "out", f, spec->allowed, spec->nallowed);
 		}
 		firewall_add_closed_map(b, f);

@@ -107,12 +107,10 @@ void firewall_refuse_closed(struct nft_batch *b, const char *chain,
 
 /* --- firewall_allowed.c --- */
 
-/* The set for one family, and in `chain` the rules that return for packets that match it; or, of a
- * deny list, that refuse them. */
-void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
-			      const struct endpoint *allowed, size_t count);
-void firewall_add_denied_set(struct nft_batch *b, const struct firewall_family *f,
-			     const struct endpoint *denied, size_t count);
+/* The set of a list for one family, f->allowed or f->denied, and in `chain` the rules that return
+ * for packets that match it; or, of a deny list, that refuse them. */
+void firewall_add_list_set(struct nft_batch *b, const struct firewall_family *f, const char *set,
+			   const struct endpoint *list, size_t count);
 void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,
 				const struct firewall_family *f, const struct endpoint *allowed,
 				size_t count);

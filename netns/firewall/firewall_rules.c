@@ -316,9 +316,9 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 		add_host_set(b, f, spec);
 		firewall_add_closed_map(b, f);
 		if (spec->ndenied > 0)
-			firewall_add_denied_set(b, f, spec->denied, spec->ndenied);
+			firewall_add_list_set(b, f, f->denied, spec->denied, spec->ndenied);
 		if (spec->is_list)
-			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
+			firewall_add_list_set(b, f, f->allowed, spec->allowed, spec->nallowed);
 		if (spec->has_names)
 			firewall_add_named_sets(b, f);
 

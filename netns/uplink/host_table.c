@@ -255,12 +255,9 @@ static int load(struct host_table *table, uint32_t number, bool has_ipv6, struct
 /* True: the client has the table. */
 static bool serve(int listen_fd, const struct host_table *table)
 {
-	struct ucred peer = { 0 };
-	socklen_t size = sizeof(peer);
-	struct cj_error ignored; /* a client that went away, or did not read */
+	struct cj_error ignored; /* a client that went away, did not read, or is another user's */
 	auto_fd int sock_fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock_fd < 0 || getsockopt(sock_fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-	    peer.uid != geteuid())
+	if (sock_fd < 0 || check_peer(sock_fd, &ignored) < 0)
 		return false;
 	const struct step_link link = { sock_fd, "a run", steps };
 	return step_tell(&link, HOST_TABLE_GIVEN, &table->number, sizeof(table->number),

@@ -15,6 +15,7 @@
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
+#include "runtime/kernel/cgroup/cgroup_parent.h"
 
 /* Asks init for its side; the message owns the descriptors. */
 static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
@@ -54,23 +55,13 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 	return zygote_request_send(&link, &job, err);
 }
 
-#define FACTS_BYTES_MAX 8192
-
-static int read_of(pid_t pid, const char *name, char text[static FACTS_BYTES_MAX],
-		   struct cj_error *err)
-{
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	ssize_t size = system_file_read(AT_FDCWD, path, text, FACTS_BYTES_MAX);
-	return size < 0 ? cj_fail(err, (int)-size, "read '%s'", path) : 0;
-}
-
-#define NO_CAPABILITY "0000000000000000"
+#define STATUS_BYTES_MAX 8192
+#define NO_CAPABILITY    "0000000000000000"
 
 /* A child of init, as the jail's user, without a privilege: proc_pid_status(5). */
 static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 {
-	char text[FACTS_BYTES_MAX], parent[32], uids[64], gids[64];
+	char path[64], text[STATUS_BYTES_MAX], parent[32], uids[64], gids[64];
 	const unsigned uid = j->ids.uid, gid = j->ids.gid;
 	(void)snprintf(parent, sizeof(parent), "PPid:\t%d", (int)j->init_pid);
 	(void)snprintf(uids, sizeof(uids), "Uid:\t%u\t%u\t%u\t%u", uid, uid, uid, uid);
@@ -88,8 +79,10 @@ static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 		"Seccomp:\t2",
 		"Threads:\t1",
 	};
-	if (read_of(pid, "status", text, err) < 0)
-		return -err->code;
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (size < 0)
+		return cj_fail(err, (int)-size, "read '%s'", path);
 	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (!text_has_line(text, lines[i]))
 			return cj_reject_as(err, EPERM,
@@ -99,26 +92,18 @@ static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 	return 0;
 }
 
-/* The line of cgroup v2: cgroups(7). */
-static const char *unified_line(char *text)
-{
-	char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!line)
-		return "";
-	line += line[0] == '\n';
-	line[strcspn(line, "\n")] = '\0';
-	return line;
-}
-
 static int check_cgroup(const struct jail *j, pid_t pid, struct cj_error *err)
 {
-	char its[FACTS_BYTES_MAX], inits[FACTS_BYTES_MAX];
+	const pid_t pids[] = { pid, j->init_pid };
+	struct cgroup_self its[2];
 	if (j->cgroup.dir_fd < 0)
 		return 0;
-	if (read_of(pid, "cgroup", its, err) < 0 || read_of(j->init_pid, "cgroup", inits, err) < 0)
-		return -err->code;
-	const char *expected = unified_line(inits);
-	if (expected[0] == '\0' || strcmp(unified_line(its), expected) != 0)
+	for (size_t i = 0; i < COUNT_OF(pids); i++) {
+		int rc = cgroup_self_read(pids[i], &its[i]);
+		if (rc < 0)
+			return cj_fail(err, -rc, "read '/proc/%d/cgroup'", (int)pids[i]);
+	}
+	if (its[1].path[0] == '\0' || strcmp(its[0].path, its[1].path) != 0)
 		return cj_reject_as(err, EPERM,
 				    "the fork of the zygote is not in the jail's cgroup");
 	return 0;

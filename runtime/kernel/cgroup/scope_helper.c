@@ -5,18 +5,13 @@
 
 #include "runtime/base/files/libexec.h"
 
-static bool is_socket(const char *path)
-{
-	struct stat st;
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
 static void put_unix(struct scope_address *out, const char *path)
 {
+	struct stat st;
 	int size = snprintf(out->text, sizeof(out->text), "unix:path=%s", path);
 	/* ',' ';' and '%' have a meaning in an address; systemd's paths have none of them. */
 	if (size < 0 || (size_t)size >= sizeof(out->text) || strpbrk(path, ",;%") ||
-	    !is_socket(path))
+	    stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		out->text[0] = '\0';
 }
 

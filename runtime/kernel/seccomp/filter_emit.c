@@ -13,6 +13,8 @@
 
 #include <assert.h>
 
+#include "runtime/kernel/seccomp/call_list.h"
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument comes first");
 
 #define JUMP_MAX 250 /* of 255: a far jump inserted in between may increase the distance */
@@ -84,16 +86,6 @@ static unsigned put_jump(struct assembler *e, unsigned op, uint32_t k, unsigned 
 	return put(e, BPF_JMP | op | BPF_K, k, e->count - yes - 1, e->count - no - 1);
 }
 
-static size_t low_half(unsigned index)
-{
-	return offsetof(struct seccomp_data, args) + index * sizeof(uint64_t);
-}
-
-static size_t high_half(unsigned index)
-{
-	return low_half(index) + sizeof(uint32_t);
-}
-
 static bool is_one_bit(uint32_t mask)
 {
 	return mask != 0 && (mask & (mask - 1)) == 0;
@@ -129,8 +121,8 @@ static unsigned put_equal(struct assembler *e, const struct policy_arg *arg, uns
 	bool is_masked = arg->op == POLICY_MASKED_EQ;
 	uint64_t mask = is_masked ? arg->value : UINT64_MAX;
 	uint64_t want = is_masked ? arg->value_two : arg->value;
-	const struct half low = { low_half(arg->index), (uint32_t)mask, (uint32_t)want };
-	const struct half high = { high_half(arg->index), (uint32_t)(mask >> 32),
+	const struct half low = { CALL_LOW(arg->index), (uint32_t)mask, (uint32_t)want };
+	const struct half high = { CALL_HIGH(arg->index), (uint32_t)(mask >> 32),
 				   (uint32_t)(want >> 32) };
 	return put_half(e, &high, put_half(e, &low, yes, no), no);
 }
@@ -141,17 +133,17 @@ static unsigned put_above(struct assembler *e, const struct policy_arg *arg, uns
 {
 	uint32_t high = (uint32_t)(arg->value >> 32);
 	put_jump(e, op, (uint32_t)arg->value, yes, no);
-	unsigned low = put_load(e, low_half(arg->index));
+	unsigned low = put_load(e, CALL_LOW(arg->index));
 	unsigned same = put_jump(e, BPF_JEQ, high, low, no);
 	put_jump(e, BPF_JGT, high, yes, same);
-	return put_load(e, high_half(arg->index));
+	return put_load(e, CALL_HIGH(arg->index));
 }
 
 static unsigned put_low_above(struct assembler *e, const struct policy_arg *arg, unsigned yes,
 			      unsigned no)
 {
 	put_jump(e, BPF_JGT, (uint32_t)arg->value, yes, no);
-	return put_load(e, low_half(arg->index));
+	return put_load(e, CALL_LOW(arg->index));
 }
 
 /* Does the condition hold?  Loads what it needs. */
@@ -318,7 +310,7 @@ static unsigned put_run(struct assembler *e, const struct number_run *run,
 	unsigned here = put_ranges(e, ranges, n, put_ret(e, head->ret), next);
 	int word = only_word(head);
 	if (!before || word < 0 || only_word(before) != word)
-		here = put_load(e, low_half(last_arg(head)->index));
+		here = put_load(e, CALL_LOW(last_arg(head)->index));
 	for (size_t k = head->nargs - 1; k-- > 0;)
 		here = put_arg(e, &head->args[k], here, next);
 	return here;

@@ -29,8 +29,6 @@ enum gateway_source {
 	SOURCE_PROXY
 };
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 /* The process' own state. */
 struct gateway_process {
 	struct resolver_names filter; /* the supervisor, of names */
@@ -114,7 +112,7 @@ static int hand_over(struct gateway_process *p, struct cj_error *err)
 	int fds[SLOT_COUNT];
 	size_t count = 0;
 	network_handles_init(&theirs);
-	for (size_t i = 0; i < LENGTH(given); i++)
+	for (size_t i = 0; i < COUNT_OF(given); i++)
 		theirs.fds[given[i]] = take_fd(&p->handles.fds[given[i]]);
 	const struct gateway_opened opened = {
 		.slots = network_handles_pack(&theirs, fds, &count),

@@ -14,8 +14,6 @@
 #include "runtime/kernel/process/landlock.h"
 #include "runtime/kernel/process/privileges.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Memory, time, and sockets that are there. */
 /* clang-format off */
 static const unsigned allowed[] = {
@@ -63,9 +61,9 @@ static const struct call_rule rules[] = {
 
 const struct call_list gateway_calls = {
 	.allowed = allowed,
-	.nallowed = LENGTH(allowed),
+	.nallowed = COUNT_OF(allowed),
 	.rules = rules,
-	.nrules = LENGTH(rules),
+	.nrules = COUNT_OF(rules),
 };
 
 /* The reader of a log: its socket takes changes of rules, too, so it sends by its link alone. */
@@ -88,9 +86,9 @@ static const struct call_rule log_rules[] = {
 
 const struct call_list gateway_log_calls = {
 	.allowed = log_allowed,
-	.nallowed = LENGTH(log_allowed),
+	.nallowed = COUNT_OF(log_allowed),
 	.rules = log_rules,
-	.nrules = LENGTH(log_rules),
+	.nrules = COUNT_OF(log_rules),
 };
 
 /*
@@ -111,9 +109,9 @@ static const struct call_rule dialer_rules[] = {
 
 const struct call_list gateway_dialer_calls = {
 	.allowed = dialer_allowed,
-	.nallowed = LENGTH(dialer_allowed),
+	.nallowed = COUNT_OF(dialer_allowed),
 	.rules = dialer_rules,
-	.nrules = LENGTH(dialer_rules),
+	.nrules = COUNT_OF(dialer_rules),
 };
 
 /* The loader's sockets are those of orders: the kernel judges what it sends through them. */
@@ -135,9 +133,9 @@ static const struct call_rule loader_rules[] = {
 
 const struct call_list gateway_loader_calls = {
 	.allowed = loader_allowed,
-	.nallowed = LENGTH(loader_allowed),
+	.nallowed = COUNT_OF(loader_allowed),
 	.rules = loader_rules,
-	.nrules = LENGTH(loader_rules),
+	.nrules = COUNT_OF(loader_rules),
 };
 
 /* The change of users comes first: it clears the request to die with the parent. */

@@ -59,7 +59,7 @@ int config_copy(struct config *c, const struct config *from, struct cj_error *er
 {
 	*c = *from;
 	c->arena = (struct arena){ 0 };
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lists); i++) {
 		struct strings *list = (struct strings *)((char *)c + lists[i]), old = *list;
 
 		*list = (struct strings){ 0 };

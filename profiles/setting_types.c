@@ -268,7 +268,7 @@ int add_argument(struct config *c, const struct setting *s, const char *text, st
 {
 	static const char *const places[] = { "{interpreter}", "{file}", "{args}" };
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		if (strstr(text, places[i]) && strcmp(text, places[i]) != 0)
 			return cj_reject(err, "'%s': %s must be an argument of its own", text,
 					 places[i]);

@@ -353,9 +353,7 @@ const struct setting settings[] = {
 	  .help = "print the plan as JSON and do not run anything" },
 };
 
-const size_t settings_count = sizeof(settings) / sizeof(settings[0]);
-
-#define SETTINGS_COUNT (sizeof(settings) / sizeof(settings[0]))
+const size_t settings_count = COUNT_OF(settings);
 
 /* `name_at`: where the name stands in a row, of which NULL is no name. */
 static const char *name_of(const struct setting *s, size_t name_at)
@@ -365,7 +363,7 @@ static const char *name_of(const struct setting *s, size_t name_at)
 
 static const struct setting *find(size_t name_at, const char *name)
 {
-	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(settings); i++) {
 		const char *own = name_of(&settings[i], name_at);
 		if (own && strcmp(own, name) == 0)
 			return &settings[i];
@@ -375,9 +373,9 @@ static const struct setting *find(size_t name_at, const char *name)
 
 static const char *suggest(size_t name_at, const char *name)
 {
-	const char *names[SETTINGS_COUNT + 1] = { NULL };
+	const char *names[COUNT_OF(settings) + 1] = { NULL };
 	size_t n = 0;
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (name_of(&settings[i], name_at))
 			names[n++] = name_of(&settings[i], name_at);
 	return text_nearest(name, names);
@@ -395,7 +393,7 @@ const struct setting *setting_by_key(const char *dotted)
 
 const struct setting *setting_by_letter(char letter)
 {
-	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (settings[i].letter != 0 && settings[i].letter == letter)
 			return &settings[i];
 	return NULL;
@@ -410,11 +408,6 @@ int setting_set(struct config *c, const struct setting *s, const char *named, co
 	return rc < 0 ? cj_wrap(err, "%s", named) : 0;
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /*
  * The one option that begins with `name`; of "network" and "network-start" the shorter one.
  * NULL: none does, or several do.
@@ -422,11 +415,12 @@ static bool begins_with(const char *text, const char *prefix)
 static const char *find_prefixed(const char *name)
 {
 	const char *found = NULL;
-	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(settings); i++) {
 		const char *option = settings[i].option;
-		if (!option || !begins_with(option, name) || (found && begins_with(option, found)))
+		if (!option || !text_begins_with(option, name) ||
+		    (found && text_begins_with(option, found)))
 			continue;
-		if (found && !begins_with(found, option))
+		if (found && !text_begins_with(found, option))
 			return NULL;
 		found = option;
 	}

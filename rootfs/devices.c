@@ -33,7 +33,7 @@ int devices_open(struct rootfs_entries *list, bool with_tty, int *out_dev_fd, st
 	auto_fd int dev_fd = mounts_clone(AT_FDCWD, ROOTFS_PARK, DEVICE_ATTRS, ROOTFS_PARK, err);
 	if (dev_fd < 0)
 		return dev_fd;
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(devices); i++) {
 		struct rootfs_entry entry = { .path = devices[i].path };
 		if (devices[i].is_tty && !with_tty)
 			continue;

@@ -86,9 +86,8 @@ const struct host_family host_families[] = {
 };
 /* clang-format on */
 
-#define HOST_PATHS (sizeof(host_paths) / sizeof(host_paths[0]))
-const size_t host_paths_count = HOST_PATHS;
-const size_t host_families_count = sizeof(host_families) / sizeof(host_families[0]);
+const size_t host_paths_count = COUNT_OF(host_paths);
+const size_t host_families_count = COUNT_OF(host_families);
 
 /* A copy costs a run less than a mount if the file has a few pages only. */
 #define COPY_BYTES_MAX   (16u << 10)
@@ -107,7 +106,8 @@ struct host {
 	size_t passed_size;
 	int root_fd;
 	/* Rows below /etc: its first component is there; all of it is a link, or a directory. */
-	bool is_present[HOST_PATHS], is_link[HOST_PATHS], is_dir[HOST_PATHS];
+	bool is_present[COUNT_OF(host_paths)], is_link[COUNT_OF(host_paths)],
+	    is_dir[COUNT_OF(host_paths)];
 };
 
 static const char *read_link(int dir_fd, const char *name, struct arena *a)
@@ -261,7 +261,7 @@ static int open_member(struct host *h, const struct host_family *family, const c
 static void note_name(struct host *h, const struct dirent *e)
 {
 	const size_t prefix = strlen("/etc/"), size = strlen(e->d_name);
-	for (size_t i = 0; i < HOST_PATHS; i++) {
+	for (size_t i = 0; i < COUNT_OF(host_paths); i++) {
 		const char *path = host_paths[i];
 		if (strncmp(path, "/etc/", prefix) != 0 ||
 		    strncmp(path + prefix, e->d_name, size) != 0 ||
@@ -334,7 +334,7 @@ static int open_rows(struct host *h, struct cj_error *err)
 		return -err->code;
 	if (!dir) /* it may be passed through */
 		memset(h->is_present, true, sizeof(h->is_present));
-	for (size_t i = 1; i < HOST_PATHS; i++) {
+	for (size_t i = 1; i < COUNT_OF(host_paths); i++) {
 		const char *path = host_paths[i];
 		rc = 0;
 		if (strncmp(path, "/etc/", 5) == 0 && !h->is_present[i])

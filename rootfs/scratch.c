@@ -30,8 +30,6 @@ static const struct {
 };
 /* clang-format on */
 
-#define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
-
 #define TMPFS_MODE 01777 /* as of /tmp */
 
 /*
@@ -73,7 +71,7 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 		return cj_wrap(err, "make the scratch");
 
 	int rc = 0;
-	for (size_t i = 0; i < SCRATCH_DIRS && rc == 0; i++)
+	for (size_t i = 0; i < COUNT_OF(scratch_dirs) && rc == 0; i++)
 		if ((spec->writable || !scratch_dirs[i].only_when_writable) &&
 		    mkdirat(scratch_fd, scratch_dirs[i].name, scratch_dirs[i].mode) < 0)
 			rc = cj_fail(err, errno, "make '%s'", scratch_dirs[i].name);
@@ -86,7 +84,7 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 
 int scratch_attach(int scratch_fd, struct cj_error *err)
 {
-	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
+	for (size_t i = 0; i < COUNT_OF(scratch_dirs); i++) {
 		const char *target = scratch_dirs[i].target;
 		char below[16], place[32];
 		if (!target)

@@ -36,11 +36,9 @@ static const struct {
 	{ "var/tmp", "../tmp", "/tmp" },
 };
 
-#define COMMON_LINKS (sizeof(common_links) / sizeof(common_links[0]))
-
 const char *skeleton_follow(const char *path, struct arena *a)
 {
-	for (size_t i = 0; i < COMMON_LINKS; i++) {
+	for (size_t i = 0; i < COUNT_OF(common_links); i++) {
 		const char *place = common_links[i].place;
 		size_t size = strlen(common_links[i].path);
 		if (place && strncmp(path + 1, common_links[i].path, size) == 0 &&
@@ -228,11 +226,11 @@ static const char pth[] = "import os, sys; os.environ.get('PYTHONUNBUFFERED') ==
 
 static int fill(struct skeleton *s, const struct rootfs_spec *spec, struct cj_error *err)
 {
-	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(common_dirs); i++) {
 		if (skeleton_add_place(s->fd, common_dirs[i], true, err) < 0)
 			return -err->code;
 	}
-	for (size_t i = 0; i < COMMON_LINKS; i++) {
+	for (size_t i = 0; i < COUNT_OF(common_links); i++) {
 		if (skeleton_add_link(s->fd, common_links[i].path, common_links[i].target, err) < 0)
 			return -err->code;
 	}

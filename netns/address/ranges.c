@@ -10,8 +10,6 @@
 
 #include <assert.h>
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 const char *const net_class_names[NET_CLASS_COUNT] = {
 	[NET_LOOPBACK] = "loopback",
 	[NET_PRIVATE] = "private",
@@ -105,7 +103,7 @@ const struct range ranges[] = {
 	{ "ff00::/8",           NET_MULTICAST,     "multicast",                                          "RFC 4291 2.7" },
 };
 /* clang-format on */
-const size_t ranges_count = COUNT(ranges);
+const size_t ranges_count = COUNT_OF(ranges);
 
 bool ranges_find(const struct ip *ip, enum net_class *out)
 {

@@ -19,7 +19,7 @@ static const struct protocol {
 
 static const struct protocol *find_protocol(uint8_t number)
 {
-	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(protocols); i++) {
 		if (protocols[i].number == number)
 			return &protocols[i];
 	}

@@ -62,7 +62,7 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_seq != seq)
 		message = mnl_nlmsg_next(message, &left);
-	for (size_t i = 0; left > 0 && i < sizeof(nft_kinds) / sizeof(nft_kinds[0]); i++) {
+	for (size_t i = 0; left > 0 && i < COUNT_OF(nft_kinds); i++) {
 		const struct nft_kind *kind = &nft_kinds[i];
 		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))
 			continue;

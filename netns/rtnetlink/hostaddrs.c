@@ -34,7 +34,7 @@ static bool is_kept(const struct ip *ip)
 	};
 	static const struct ip none4 = { .family = 4 }, none6 = { .family = 6 };
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		if (ip_net_has(&others[i], ip))
 			return false;
 	}

@@ -25,8 +25,6 @@
 #include "netns/rtnetlink/rtmsg.h"
 #include "runtime/base/scope.h"
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
 #define INDEX_TRIES      64   /* of numbers that may be taken in the other namespace */
 #define LINKS_UP_TRIES   5000 /* with the wait below: half a second, then it is an error */
 #define LINKS_UP_WAIT_NS 100000
@@ -75,9 +73,9 @@ static const struct {
 
 static void configure(struct rtbatch *b, const struct rtmsg_link *link, enum owner owner)
 {
-	struct rtmsg_setting settings[COUNT(setting_rows)];
+	struct rtmsg_setting settings[COUNT_OF(setting_rows)];
 	size_t n = 0;
-	for (size_t i = 0; i < COUNT(setting_rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(setting_rows); i++) {
 		int value = setting_rows[i].values[owner];
 		if (value != KEEP)
 			settings[n++] =
@@ -349,7 +347,7 @@ static struct nl_msg *copy_address(struct nlmsghdr *header, int index)
 
 	about.ifa_index = (unsigned)index;
 	int rc = msg ? nlmsg_append(msg, &about, sizeof(about), NLMSG_ALIGNTO) : -1;
-	for (size_t i = 0; rc == 0 && i < sizeof(kept) / sizeof(kept[0]); i++) {
+	for (size_t i = 0; rc == 0 && i < COUNT_OF(kept); i++) {
 		const struct nlattr *a = nlmsg_find_attr(header, sizeof(about), kept[i]);
 		rc = a ? nla_put(msg, kept[i], nla_len(a), nla_data(a)) : 0;
 	}

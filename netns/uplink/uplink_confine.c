@@ -154,7 +154,7 @@ static int show_proc(struct cj_error *err)
 
 static bool is_shown(const char *path)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		size_t size = strlen(places[i]);
 		if (strncmp(path, places[i], size) == 0 &&
 		    (path[size] == '/' || path[size] == '\0'))
@@ -191,7 +191,7 @@ int uplink_enter_root(const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "open '%s'", own);
 	if (mount("tmpfs", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
 		return cj_fail(err, errno, "mount a tmpfs on '" ROOT "'");
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		if (show(places[i], err) < 0)
 			return -err->code;
 	/* pasta mounts its own empty root on /tmp */

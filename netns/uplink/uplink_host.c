@@ -80,7 +80,7 @@ static int check_forwarding(struct cj_error *err)
 		{ "/proc/sys/net/ipv4/conf/default/forwarding",
 		  "net.ipv4.conf.default.forwarding" },
 	};
-	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(switches); i++) {
 		int rc = is_sysctl(switches[i].path, '1', err);
 		if (rc < 0)
 			return rc;
@@ -294,7 +294,7 @@ static void remove_table(int rules_fd, const char *table)
 	const struct nfnl_head *const heads[] = { &begin, &table_head, &end };
 	char batch[256];
 	size_t size = 0;
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(heads); i++) {
 		auto_nl_msg *message = nfnl_create(heads[i]);
 		if (!message ||
 		    (heads[i]->subsystem && nla_put_string(message, NFTA_TABLE_NAME, table) < 0))

@@ -76,14 +76,13 @@ bool http_upstream_is_hop(const char *header)
 {
 	static const char *const hops[] = { "Connection",        "Keep-Alive", "TE",      "Trailer",
 					    "Transfer-Encoding", "Upgrade",    "Trailers" };
-	return strncasecmp(header, "Proxy-", 6) == 0 ||
-	       is_one_of(header, hops, sizeof(hops) / sizeof(hops[0]));
+	return strncasecmp(header, "Proxy-", 6) == 0 || is_one_of(header, hops, COUNT_OF(hops));
 }
 
 bool http_upstream_is_own(const char *header)
 {
 	static const char *const own[] = { "Host", "Content-Length", "Expect", "Accept-Encoding" };
-	return is_one_of(header, own, sizeof(own) / sizeof(own[0]));
+	return is_one_of(header, own, COUNT_OF(own));
 }
 
 static int take_header(char *text, struct http_upstream_spec *out, struct cj_error *err)

@@ -8,7 +8,6 @@
 
 #include "profiles/paths.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMED_MAX 3  /* sockets below a directory that a warning names */
 #define KNOWN_MAX 64 /* of one pattern */
 
@@ -91,11 +90,11 @@ static const struct exposure *find_row(const struct exposure *rows, size_t n, co
 /* The row for the path of a socket or a directory; NULL: none.  Compares the text only. */
 static const struct exposure *exposure_of(const char *path)
 {
-	const struct exposure *row = find_row(directories, LENGTH(directories), path);
+	const struct exposure *row = find_row(directories, COUNT_OF(directories), path);
 
 	if (!row)
-		row = find_row(sockets, LENGTH(sockets), path);
-	return row ? row : find_row(names, LENGTH(names), paths_name(path));
+		row = find_row(sockets, COUNT_OF(sockets), path);
+	return row ? row : find_row(names, COUNT_OF(names), paths_name(path));
 }
 
 struct finder {
@@ -168,14 +167,14 @@ static int find_all(struct finder *f, const struct exposure_caller *caller)
 	const struct exposure *row = exposure_of(f->source);
 	int rc = row ? add(f, row, f->source) : 0;
 
-	for (size_t i = 0; rc == 0 && S_ISDIR(f->st.st_mode) && i < LENGTH(directories); i++)
+	for (size_t i = 0; rc == 0 && S_ISDIR(f->st.st_mode) && i < COUNT_OF(directories); i++)
 		if (!strchr(directories[i].path, '*') && is_source(f, directories[i].path))
 			rc = add(f, &directories[i], f->source);
 	if (rc == 0 && is_source(f, caller->home))
 		rc = add(f, &home, f->source);
 	if (rc == 0 && is_source(f, caller->ssh_agent))
 		rc = add(f, &agent, f->source);
-	for (size_t i = 0; rc == 0 && i < LENGTH(sockets); i++)
+	for (size_t i = 0; rc == 0 && i < COUNT_OF(sockets); i++)
 		rc = look_for(f, &sockets[i]);
 	return rc;
 }

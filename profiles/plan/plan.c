@@ -124,7 +124,7 @@ int plan_check(struct config *c, const struct invocation *inv, struct cj_error *
 		[REDUCED] = { "--reduced", c->reduced },
 	};
 
-	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(exclusions); i++) {
 		const struct exclusion *e = &exclusions[i];
 		if (wishes[e->one].is_given && wishes[e->other].is_given)
 			return cj_reject(err, "'%s' and '%s' exclude each other: %s",
@@ -155,7 +155,7 @@ static int plan_reduced(struct planner *p, struct cj_error *err)
 		{ strcmp(c->rootfs, "host") != 0, "--rootfs", "use --rootfs host" },
 		{ strcmp(c->seccomp, "default") != 0, "--seccomp", "use --seccomp default" },
 	};
-	for (size_t i = 0; c->reduced && i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+	for (size_t i = 0; c->reduced && i < COUNT_OF(refusals); i++) {
 		if (!refusals[i].is_given)
 			continue;
 		cj_refuse(err, "'--reduced' has no '%s': it needs namespaces", refusals[i].what);
@@ -235,7 +235,7 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 		return -err->code;
 
 	struct planner p = { .c = c, .inv = inv };
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		if (parts[i](&p, err) < 0)
 			return -err->code;
 	*out_plan = p.plan;

@@ -66,7 +66,7 @@ int plan_interpreter_env(struct planner *p, struct cj_error *err)
 		[FOR_COMMANDS] = p->inv->is_command,
 		[WITHOUT_NETWORK] = p->c->network == NETWORK_NONE,
 	};
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(variables); i++) {
 		const char *text = variables[i].variable;
 		if (!profile_runs(p->c, variables[i].interpreter) ||
 		    !is_wanted[variables[i].when] || strings_find_variable(&p->program.env, text))

@@ -137,7 +137,7 @@ static const char *find_dangerous(const struct strings *env)
 {
 	for (size_t i = 0; i < env->count; i++) {
 		const char *name = env->items[i];
-		for (size_t k = 0; k < sizeof(dangerous) / sizeof(dangerous[0]); k++) {
+		for (size_t k = 0; k < COUNT_OF(dangerous); k++) {
 			size_t size = strcspn(dangerous[k], "*");
 			bool is_same = strncmp(name, dangerous[k], size) == 0;
 			if (is_same && (dangerous[k][size] == '*' || name[size] == '='))

@@ -207,7 +207,7 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
 	if (!binds)
 		return cj_fail(err, ENOMEM, "plan the jail's places");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (add_binds(p, &rows[i], binds, &count, err) < 0)
 			return -err->code;
 	if (add_tmpfs(p, binds, &count, err) < 0)

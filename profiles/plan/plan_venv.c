@@ -107,7 +107,7 @@ static int check_mark(struct planner *p, const char *dir, struct cj_error *err)
 {
 	static const char *const marks[] = { "pyvenv.cfg", "conda-meta" };
 	struct stat st, root;
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(marks); i++) {
 		const char *path = arena_printf(&p->c->arena, "%s/%s", dir, marks[i]);
 		if (!path || stat(path, &st) < 0)
 			continue;

@@ -80,8 +80,7 @@ static const struct autorun_row {
 	{ ".ssh/config", false },
 	{ ".ssh/rc", false },
 };
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-static_assert(ROWS <= AUTORUN_ROWS_MAX, "every row has a mark");
+static_assert(COUNT_OF(rows) <= AUTORUN_ROWS_MAX, "every row has a mark");
 
 /* True when `path` begins with all components of `name`.  Some file systems ignore case. */
 static bool begins_with(const char *path, const char *name)
@@ -95,7 +94,7 @@ bool autorun_has_name(const char *path)
 {
 	for (const char *at = path; at; at = strchr(at, '/')) {
 		at += *at == '/';
-		for (size_t i = 0; i < ROWS; i++)
+		for (size_t i = 0; i < COUNT_OF(rows); i++)
 			if (begins_with(at, rows[i].path))
 				return true;
 	}
@@ -115,7 +114,7 @@ static struct autorun_mark look_at(int dir_fd, const char *path)
 
 void autorun_look(int dir_fd, struct autorun_marks *out)
 {
-	for (size_t i = 0; i < ROWS; i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		out->of[i] = look_at(dir_fd, rows[i].path);
 }
 
@@ -139,7 +138,8 @@ static bool is_reported_by_other(const struct autorun_marks *before,
 		if (begins_with(rows[row].path, rows[i].path) &&
 		    before->of[i].inode != after->of[i].inode)
 			return true;
-	for (size_t i = row + 1; i < ROWS && before->of[row].inode == after->of[row].inode; i++)
+	for (size_t i = row + 1;
+	     i < COUNT_OF(rows) && before->of[row].inode == after->of[row].inode; i++)
 		if (begins_with(rows[i].path, rows[row].path) &&
 		    is_changed(&rows[i], &before->of[i], &after->of[i]))
 			return true;
@@ -149,7 +149,7 @@ static bool is_reported_by_other(const struct autorun_marks *before,
 const char *autorun_next_change(const struct autorun_marks *before,
 				const struct autorun_marks *after, size_t *at)
 {
-	while (*at < ROWS) {
+	while (*at < COUNT_OF(rows)) {
 		size_t row = (*at)++;
 		if (is_changed(&rows[row], &before->of[row], &after->of[row]) &&
 		    !is_reported_by_other(before, after, row))

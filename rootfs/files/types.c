@@ -6,8 +6,6 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 #define TYPE_UNKNOWN "application/octet-stream"
 #define TYPE_TEXT    "text/plain"
 #define TYPE_HTML    "text/html"
@@ -105,7 +103,7 @@ static bool has_at(const void *head, size_t size, size_t at, const char *bytes, 
 
 const char *type_of_signature(const void *head, size_t size)
 {
-	for (size_t i = 0; i < LENGTH(signatures); i++) {
+	for (size_t i = 0; i < COUNT_OF(signatures); i++) {
 		const struct signature *s = &signatures[i];
 		if (has_at(head, size, s->at, s->bytes, s->size) &&
 		    (s->at == 0 || has_at(head, size, 0, BYTES("RIFF"))))
@@ -169,7 +167,7 @@ static bool is_json(const char *name, const char *text, size_t size, bool is_who
 
 static const char *text_type(const char *name, const char *head, size_t size, bool is_whole)
 {
-	const char *by_name = find_named(texts, LENGTH(texts), name, NULL);
+	const char *by_name = find_named(texts, COUNT_OF(texts), name, NULL);
 	const char *type = NULL;
 	size_t blank = 0;
 
@@ -194,5 +192,5 @@ const char *type_of(const char *name, const void *head, size_t size, bool is_who
 		return type;
 	if (is_text(head, size, is_whole))
 		return text_type(name, head, size, is_whole);
-	return find_named(binaries, LENGTH(binaries), name, TYPE_UNKNOWN);
+	return find_named(binaries, COUNT_OF(binaries), name, TYPE_UNKNOWN);
 }

@@ -35,8 +35,6 @@ static const struct {
 	{ "/proc", PROC_SUPER_MAGIC, "a procfs" },
 	{ "/sys", SYSFS_MAGIC, "a sysfs" },
 };
-#define ANCHORS (sizeof(anchor_rows) / sizeof(anchor_rows[0]))
-
 /* The only files of a procfs that something else may be mounted over: they inform, and a program of
  * ours writes none of them. */
 static const char *const proc_files[] = {
@@ -47,8 +45,8 @@ static const char *const proc_files[] = {
 struct tree_sources {
 	int root_fd; /* the directory, before it is mounted on itself */
 	struct tree_masks masks;
-	int anchor_fds[ANCHORS]; /* what we mounted there; -1: nothing */
-	int *mount_fds;          /* for each operation, a detached mount; -1: none */
+	int anchor_fds[COUNT_OF(anchor_rows)]; /* what we mounted there; -1: nothing */
+	int *mount_fds;                        /* for each operation, a detached mount; -1: none */
 	size_t count;
 };
 
@@ -60,7 +58,7 @@ void tree_close(struct tree_sources **sources)
 	cj_close(&s->root_fd);
 	cj_close(&s->masks.null_fd);
 	cj_close(&s->masks.empty_fd);
-	for (size_t i = 0; i < ANCHORS; i++)
+	for (size_t i = 0; i < COUNT_OF(anchor_rows); i++)
 		cj_close(&s->anchor_fds[i]);
 	for (size_t i = 0; i < s->count; i++)
 		cj_close(&s->mount_fds[i]);
@@ -78,7 +76,7 @@ static struct tree_sources *sources_new(const struct tree_spec *spec)
 		return NULL;
 	s->root_fd = -1;
 	s->masks = (struct tree_masks){ .null_fd = -1, .empty_fd = -1 };
-	for (size_t i = 0; i < ANCHORS; i++)
+	for (size_t i = 0; i < COUNT_OF(anchor_rows); i++)
 		s->anchor_fds[i] = -1;
 	s->mount_fds = calloc(spec->nops + 1, sizeof(*s->mount_fds));
 	if (!s->mount_fds)
@@ -203,7 +201,7 @@ static int mount_root(const struct tree_spec *spec, const struct tree_sources *s
 static struct tree_path find_start(const struct tree_sources *s, int root_fd, const char *path)
 {
 	struct tree_path at = { root_fd, path, path, true };
-	for (size_t i = 0; i < ANCHORS; i++) {
+	for (size_t i = 0; i < COUNT_OF(anchor_rows); i++) {
 		const char *rest = text_path_below(path, anchor_rows[i].path);
 		if (!rest)
 			continue;
@@ -239,13 +237,13 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 	if (get_magic(tree_fd, op->path, &tree, err) < 0 ||
 	    get_magic(place_fd, op->path, &place, err) < 0)
 		return -err->code;
-	for (size_t i = 0; i < ANCHORS; i++)
+	for (size_t i = 0; i < COUNT_OF(anchor_rows); i++)
 		if (strcmp(op->path, anchor_rows[i].path) == 0 && anchor_rows[i].magic &&
 		    tree != anchor_rows[i].magic)
 			return cj_reject(err, "at '%s' there may only be %s", op->path,
 					 anchor_rows[i].what);
 	bool is_allowed = strcmp(op->path, "/proc") == 0;
-	for (size_t i = 0; i < sizeof(proc_files) / sizeof(proc_files[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(proc_files); i++)
 		is_allowed |= strcmp(op->path, proc_files[i]) == 0;
 	if (place == PROC_SUPER_MAGIC && !is_allowed)
 		return cj_reject(err, "'%s' is in a procfs: nothing may be mounted there",
@@ -258,7 +256,7 @@ static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, stru
 /* Keeps the mount's descriptor when it is an anchor. */
 static int keep_anchor(struct tree_sources *s, const char *path, int tree_fd, struct cj_error *err)
 {
-	for (size_t i = 0; i < ANCHORS; i++) {
+	for (size_t i = 0; i < COUNT_OF(anchor_rows); i++) {
 		if (strcmp(path, anchor_rows[i].path) != 0)
 			continue;
 		cj_close(&s->anchor_fds[i]);

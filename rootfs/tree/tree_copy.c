@@ -41,7 +41,7 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 
 static bool is_copied(const char *attribute)
 {
-	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(attributes); i++) {
 		size_t size = strcspn(attributes[i], "*");
 		bool is_prefix = attributes[i][size] == '*';
 		if (strncmp(attribute, attributes[i], size) == 0 &&

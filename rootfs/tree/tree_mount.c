@@ -261,7 +261,7 @@ int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 		*err = (struct cj_error){ 0 };
 		tree_fd = create(op, err);
 	}
-	for (size_t i = 0; tree_fd == -EPERM && i < sizeof(hints) / sizeof(hints[0]); i++)
+	for (size_t i = 0; tree_fd == -EPERM && i < COUNT_OF(hints); i++)
 		if (strcmp(op->type, hints[i].type) == 0)
 			cj_hint(err, "%s", hints[i].hint);
 	if (tree_fd < 0 || (op->label && label_root(tree_fd, op->label, op->path, err) < 0))

@@ -148,7 +148,7 @@ int tree_mask_cover(struct tree_masks *masks, int place_fd, const char *name, st
 		{ "nr_inodes", "2" },
 		{ TREE_LABEL_OPTION, masks->label },
 	};
-	const size_t count = sizeof(options) / sizeof(options[0]) - (masks->label ? 0 : 1);
+	const size_t count = COUNT_OF(options) - (masks->label ? 0 : 1);
 	struct stat st;
 	if (fstat(place_fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", name);

@@ -181,7 +181,7 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 					    .places = places,
 					    .nplaces = rootfs_list_writable(root, places),
 					    .opened = opened,
-					    .nopened = sizeof(opened) / sizeof(opened[0]) };
+					    .nopened = COUNT_OF(opened) };
 	/* The result of this call, not of another landlock_abi(): that may fail for lack of
 	 * memory. */
 	int rc =
@@ -265,7 +265,7 @@ static const struct stage init_stages[] = {
 
 static int live(struct jail *j, struct cj_error *err)
 {
-	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0) {
+	if (stages_enter(j, init_stages, COUNT_OF(init_stages), err) < 0) {
 		net_namespace_explain(&j->init.netns, err);
 		return -err->code;
 	}

@@ -96,7 +96,7 @@ int limits_apply_asked(const struct limits_spec *limits, bool pids_by_rlimit, st
 		{ RLIMIT_NPROC, "processes",
 		  pids_by_rlimit && limits->pids > 0 ? limits->pids + 1 : LEAVE },
 	};
-	return apply_rows(rows, sizeof(rows) / sizeof(rows[0]), err);
+	return apply_rows(rows, COUNT_OF(rows), err);
 }
 
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
@@ -120,5 +120,5 @@ int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct c
 	};
 	if (limits_apply_asked(limits, pids_by_rlimit, err) < 0)
 		return -err->code;
-	return apply_rows(rows, sizeof(rows) / sizeof(rows[0]), err);
+	return apply_rows(rows, COUNT_OF(rows), err);
 }

@@ -240,7 +240,7 @@ int jail_init_private_name(struct jail *j, struct cj_error *err)
 	static const unsigned needed[] = { CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,
 					   CAP_SETUID, CAP_SETGID,       CAP_KILL };
 	bool may = true;
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(needed); i++)
 		may &= geteuid() != 0 || capabilities_is_effective(needed[i]);
 	if (!may) {
 		cj_refuse_as(err, EPERM,

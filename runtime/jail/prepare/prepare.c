@@ -99,8 +99,6 @@
  * (nohup(1)), blocks or handles is left alone.  SIGTERM is always caught: `cejail kill` sends it.
  */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
-#define ENDING_SIGNALS (sizeof(ending_signals) / sizeof(ending_signals[0]))
-
 static bool is_default(int signal, uint64_t changed)
 {
 	struct sigaction now;
@@ -115,7 +113,7 @@ static void find_ending_signals(uint64_t changed, sigset_t *out)
 	sigset_t blocked;
 	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
-	for (size_t i = 0; i < ENDING_SIGNALS; i++) {
+	for (size_t i = 0; i < COUNT_OF(ending_signals); i++) {
 		const int signal = ending_signals[i];
 		if (signal == SIGTERM ||
 		    (is_default(signal, changed) && !sigismember(&blocked, signal)))
@@ -153,7 +151,7 @@ static void signals_leave(struct jail *j)
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGPIPE);
 	sigaddset(&ours, SIGXFSZ);
-	for (size_t i = 0; j->discards_signals && i < ENDING_SIGNALS; i++)
+	for (size_t i = 0; j->discards_signals && i < COUNT_OF(ending_signals); i++)
 		if (!sigismember(&j->old_signals, ending_signals[i]))
 			sigaddset(&ours, ending_signals[i]);
 	const struct timespec now = { 0 };
@@ -372,7 +370,7 @@ static void warn_of_degraded(struct jail *j)
 
 static int assess_enter(struct jail *j, struct cj_error *err)
 {
-	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(sealed_layers); i++)
 		j->layers[sealed_layers[i]] =
 		    is_reduced(j) && sealed_layers[i] <= LAYER_CGROUP_NS ? LAYER_OFF : LAYER_ON;
 	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
@@ -440,8 +438,6 @@ static const struct stage supervisor_stages[] = {
 		/* all layers are known: --strict may still refuse */
 };
 /* clang-format on */
-#define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
-
 static bool end_run(struct jail *j, const struct ended *ended, bool has_ended_itself)
 {
 	(void)has_ended_itself;
@@ -455,7 +451,7 @@ static void count_run(const struct jail *j, struct cgroup_usage *out)
 
 static void destroy_run(struct jail **j)
 {
-	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
+	stages_leave(*j, supervisor_stages, COUNT_OF(supervisor_stages));
 	jail_state_free(j);
 }
 
@@ -479,13 +475,11 @@ static const struct stage holder_stages[] = {
 	{ "cgroup", NULL, leaf_make, leaf_remove },
 };
 /* clang-format on */
-#define HOLDER_STAGES (sizeof(holder_stages) / sizeof(holder_stages[0]))
-
 static void destroy_held(struct jail **j)
 {
 	jail_network_leave(*j);
 	cj_close(&(*j)->link.sock_fd);
-	stages_leave(*j, holder_stages, HOLDER_STAGES);
+	stages_leave(*j, holder_stages, COUNT_OF(holder_stages));
 	jail_state_free(j);
 }
 
@@ -504,7 +498,7 @@ int jail_hold(const struct plan *plan, const char *id, struct jail **out, struct
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");
 	j->ops = &held_ops;
-	if (stages_enter(j, holder_stages, HOLDER_STAGES, err) < 0) {
+	if (stages_enter(j, holder_stages, COUNT_OF(holder_stages), err) < 0) {
 		jail_state_free(&j);
 		return -err->code;
 	}
@@ -540,7 +534,7 @@ static int prepare(const struct plan *plan, const char *id, jail_serve *serve, b
 	j->ops = &jail_run_ops;
 	j->init.serve = serve;
 	j->moves_init = moves_init;
-	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
+	if (stages_enter(j, supervisor_stages, COUNT_OF(supervisor_stages), err) < 0) {
 		*out_again = j->dies_at_birth;
 		jail_state_free(&j);
 		return -err->code;

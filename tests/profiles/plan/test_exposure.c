@@ -41,7 +41,7 @@ static void other_paths_are_not(void **state)
 		"/tmp/ssh-a",       "/srv/home/me", "/rooted", "/run/user/1000/app/x.sock",
 	};
 	(void)state;
-	for (size_t i = 0; i < LENGTH(paths); i++)
+	for (size_t i = 0; i < COUNT_OF(paths); i++)
 		if (exposure_of(paths[i]))
 			fail_msg("'%s' is taken for '%s'", paths[i], exposure_of(paths[i])->path);
 }
@@ -49,11 +49,12 @@ static void other_paths_are_not(void **state)
 static void every_row_is_absolute_and_says_what_it_is(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < LENGTH(directories); i++)
+	for (size_t i = 0; i < COUNT_OF(directories); i++)
 		assert_true(directories[i].path[0] == '/' && !directories[i].is_control);
-	for (size_t i = 0; i < LENGTH(sockets); i++) {
+	for (size_t i = 0; i < COUNT_OF(sockets); i++) {
 		assert_true(sockets[i].path[0] == '/' && sockets[i].what[0] != '\0');
-		assert_ptr_equal(find_row(sockets, LENGTH(sockets), sockets[i].path), &sockets[i]);
+		assert_ptr_equal(find_row(sockets, COUNT_OF(sockets), sockets[i].path),
+				 &sockets[i]);
 	}
 }
 

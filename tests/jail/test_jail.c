@@ -9,10 +9,11 @@
 /* WRAP: rootfs_build rootfs_enter links_raise_loopback privileges_limit_counts rootfs_mask_proc */
 /* WRAP: privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new landlock_apply privileges_drop */
-/* WRAP: filter_load stages_enter libexec_find */
+/* WRAP: filter_load stages_enter libexec_find jail_init_kill */
 #include "runtime/jail/jail.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@
 #include <cmocka.h>
 
 #include "netns/rtnetlink/links.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
@@ -30,6 +32,8 @@
 #include "runtime/kernel/process/landlock.h"
 #include "runtime/jail/init/init.h"
 #include "runtime/kernel/process/privileges.h"
+#include "runtime/jail/prepare/jail_init.h"
+#include "runtime/jail/jail_state.h"
 #include "runtime/jail/record.h"
 #include "runtime/kernel/seccomp/filter.h"
 #include "runtime/base/stage.h"
@@ -208,6 +212,40 @@ static void a_program_runs_and_its_end_is_reported(void **state)
 	assert_int_equal(out.output[0].total, 6);
 	outcome_fini(&out);
 	assert_nothing_held(before);
+}
+
+static int kill_wait_ms; /* 0: don't look */
+static bool has_ended_itself;
+
+bool __real_jail_init_kill(struct jail *j, bool is_alone);
+bool __wrap_jail_init_kill(struct jail *j, bool is_alone);
+bool __wrap_jail_init_kill(struct jail *j, bool is_alone)
+{
+	if (kill_wait_ms > 0)
+		has_ended_itself = fd_await(j->init_pidfd, POLLIN, kill_wait_ms);
+	return __real_jail_init_kill(j, is_alone);
+}
+
+static void init_waits_to_be_killed_if_it_is_alone_and_else_ends_the_others(void **state)
+{
+	(void)state;
+	static const char *const scripts[] = { "exit 3", "sleep 1000 & exit 3" };
+	const struct plan plan = simple_plan();
+	for (int leaves_one = 0; leaves_one <= 1; leaves_one++) {
+		const char *const argv[] = { "/usr/bin/sh", "-c", scripts[leaves_one], NULL };
+		unsigned long before = open_descriptors();
+		struct outcome out;
+		struct cj_error err = { 0 };
+		outcome_init(&out, unique_id(), 4096);
+		kill_wait_ms = leaves_one ? 10000 : 50;
+
+		assert_int_equal(run(&plan, argv, &out, &err), 0);
+		assert_int_equal(out.exit_code, 3);
+		assert_int_equal(has_ended_itself, leaves_one);
+		outcome_fini(&out);
+		assert_nothing_held(before);
+	}
+	kill_wait_ms = 0;
 }
 
 static void bytes_of_a_request_land_as_files(void **state)
@@ -424,6 +462,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_runs_and_its_end_is_reported),
+		cmocka_unit_test(init_waits_to_be_killed_if_it_is_alone_and_else_ends_the_others),
 		cmocka_unit_test(bytes_of_a_request_land_as_files),
 		cmocka_unit_test(every_failing_stage_names_itself_and_leaves_nothing),
 		cmocka_unit_test(every_row_of_both_tables_fails_once_and_leaves_nothing),

@@ -276,16 +276,31 @@ static int live(struct jail *j, struct cj_error *err)
 	}
 	if (main_pid == INIT_BECOMES_SESSION)
 		return j->init.serve(j, err);
-	/* Then init ends, too, and the kernel first kills every process that is left in its pid
-	 * namespace: pid_namespaces(7). */
+	/* With init's end the kernel kills every process that is left in its pid namespace:
+	 * pid_namespaces(7). */
 	return main_pid == 0 ? 0 : init_reap_until_ended(&j->link, main_pid, err);
+}
+
+/*
+ * Returns when there is no supervisor.  It kills an init that is alone: to end by itself, init would
+ * take the namespaces apart, for a millisecond, on the very processor on which the supervisor has
+ * just been woken.
+ */
+static void await_kill(const struct step_link *link)
+{
+	auto_step_msg struct step_msg none = { 0 };
+	struct cj_error gone;
+	(void)!step_next(link, &none, &gone);
 }
 
 _Noreturn void init_main(struct jail *j)
 {
 	struct cj_error err = { 0 };
-	if (live(j, &err) < 0)
+	int is_alone = live(j, &err);
+	if (is_alone < 0)
 		step_abort(&j->link, &err);
+	else if (is_alone && is_full(j))
+		await_kill(&j->link);
 	init_end_all();      /* in a full jail the kernel does it */
 	_exit(EXIT_SUCCESS); /* the error is sent; without it the supervisor sees the link close */
 }

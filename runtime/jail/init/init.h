@@ -43,7 +43,10 @@ int init_adoption_open_program_user(struct adoption *a,
  */
 pid_t init_take_program(struct jail *j, struct cj_error *err);
 
-/* Reaps every process that ends, until the main process has; then sends STEP_ENDED. */
+/*
+ * Reaps every process that ends, until the main process has; then sends STEP_ENDED.  Returns 1 if
+ * this process is alone then, else 0.
+ */
 int init_reap_until_ended(const struct step_link *link, pid_t main_pid, struct cj_error *err);
 
 /* Reaps until this process has no child. */

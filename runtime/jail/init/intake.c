@@ -389,6 +389,7 @@ static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *e
 	return report_warmed(j, l, err);
 }
 
+/* Returns 1 if this process is alone now. */
 static int report_ended(const struct step_link *link, int wait_status, struct cj_error *err)
 {
 	struct rusage all = { 0 };
@@ -400,7 +401,8 @@ static int report_ended(const struct step_link *link, int wait_status, struct cj
 		.cpu_system_us = clock_us_of(all.ru_stime),
 		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
 	};
-	return step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+	int rc = step_tell(link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+	return rc < 0 ? rc : (int)ended.is_alone;
 }
 
 static int reap_until(pid_t main_pid, int *out_status, struct cj_error *err)

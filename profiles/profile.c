@@ -202,13 +202,11 @@ struct chain {
 static int reject_cycle(const struct chain *chain, const char *name, struct cj_error *err)
 {
 	char route[256] = "";
-	size_t used = 0;
 	bool is_in_cycle = false;
-	for (size_t i = 0; i < chain->count && used < sizeof(route); i++) {
+	for (size_t i = 0; i < chain->count; i++) {
 		is_in_cycle |= strcmp(chain->links[i].source.name, name) == 0;
 		if (is_in_cycle)
-			used += (size_t)snprintf(route + used, sizeof(route) - used, "%s -> ",
-						 chain->links[i].source.name);
+			text_append(route, sizeof(route), "%s -> ", chain->links[i].source.name);
 	}
 	return cj_reject(err, "'%s' extends itself: %s%s", name, route, name);
 }

@@ -291,13 +291,11 @@ int add_extension(struct config *c, const struct setting *s, const char *text, s
 int add_degraded(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	char all[128] = "";
-	size_t used = 0;
 
 	for (enum degraded i = 0; i < DEGRADED_COUNT; i++) {
 		if (strcmp(degraded_names[i], text) == 0)
 			return list_add(c, field_of(c, s), text, err);
-		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
-					 degraded_names[i]);
+		text_append(all, sizeof(all), "%s%s", i ? ", " : "", degraded_names[i]);
 	}
 	return cj_reject(err, "'%s' is not one of: %s", text, all);
 }

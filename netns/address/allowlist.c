@@ -334,14 +334,13 @@ static int warn_opened(struct resolving *r, const struct allowlist_entry *t, uns
 		       struct cj_error *err)
 {
 	char text[CLASS_TEXT_MAX] = "";
-	size_t used = 0;
 
 	if (classes == 0)
 		return 0;
 	for (unsigned class = 0; class < NET_RANGE_CLASSES; class ++) {
 		if (classes & 1u << class)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-						 used > 0 ? ", " : "", net_class_names[class]);
+			text_append(text, sizeof(text), "%s%s", text[0] ? ", " : "",
+				    net_class_names[class]);
 	}
 	const char *warning = arena_printf(
 	    r->arena, "--allow '%.100s' opens addresses that are closed by default: %s", t->text,

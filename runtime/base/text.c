@@ -332,6 +332,16 @@ bool is_name(const char *text)
 	return size >= 1 && size <= 32 && text[size] == '\0' && text[0] != '_' && text[0] != '-';
 }
 
+void text_append(char *out, size_t room, const char *fmt, ...)
+{
+	const size_t used = strlen(out);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(out + used, room - used, fmt, ap);
+	va_end(ap);
+}
+
 const char *text_format_size(uint64_t bytes, char *out, size_t out_size)
 {
 	static const char units[] = "KMGT";

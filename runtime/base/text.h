@@ -99,6 +99,10 @@ char *text_mount_place(char *line);
 		size_;                                                                             \
 	})
 
+/* Adds to the text in `out`, which has `room` bytes; what does not fit is cut. */
+void text_append(char *out, size_t room, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
  * decimal). */
 const char *text_format_size(uint64_t bytes, char *out, size_t out_size);

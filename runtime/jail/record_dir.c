@@ -14,6 +14,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/ids/idmap.h"
 
 #define PLACE_MAX     256
@@ -249,10 +250,8 @@ int record_guard(struct arena *a, struct guard *out, struct cj_error *err)
 
 static void add_searched(struct record_sockets *s, const char *path, const char *why)
 {
-	const size_t used = strlen(s->searched);
-	(void)snprintf(s->searched + used, sizeof(s->searched) - used, "%s%s%s%s%s",
-		       used ? ", " : "", path, why ? " (skipped: cannot " : "", why ? why : "",
-		       why ? ")" : "");
+	text_append(s->searched, sizeof(s->searched), "%s%s%s%s%s", s->searched[0] ? ", " : "",
+		    path, why ? " (skipped: cannot " : "", why ? why : "", why ? ")" : "");
 }
 
 /* *out_ends: the directory is there, and this user's services listen in no later place. */

@@ -45,13 +45,12 @@ struct wanted {
 static struct wanted name_types(unsigned types)
 {
 	struct wanted wanted = { "" };
-	size_t used = 0;
 
 	for (unsigned i = JSON_TYPE_COUNT; i-- > 0;)
 		if (types & (1u << i))
-			used += (size_t)snprintf(wanted.text + used, sizeof(wanted.text) - used,
-						 "%s%s", used > 0 ? " or " : "",
-						 json_type_name((enum json_type)i));
+			text_append(wanted.text, sizeof(wanted.text), "%s%s",
+				    wanted.text[0] ? " or " : "",
+				    json_type_name((enum json_type)i));
 	return wanted;
 }
 

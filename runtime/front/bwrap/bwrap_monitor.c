@@ -10,6 +10,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/front/bwrap/bwrap.h"
 #include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/spawn.h"
@@ -162,17 +163,16 @@ static int write_document(int fd, pid_t pid, uint64_t namespaces, bool has_lines
 	char text[DOCUMENT_MAX], path[64];
 	if (fd < 0)
 		return 0;
-	int used = snprintf(text, sizeof(text), "{%s\"child-pid\": %d", begin, (int)pid);
+	(void)snprintf(text, sizeof(text), "{%s\"child-pid\": %d", begin, (int)pid);
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct stat st;
 		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, rows[i].name);
 		if (namespaces & rows[i].flag && stat(path, &st) == 0)
-			used += snprintf(text + used, sizeof(text) - (size_t)used,
-					 ",%s\"%s-namespace\": %ju", begin, rows[i].name,
-					 (uintmax_t)st.st_ino);
+			text_append(text, sizeof(text), ",%s\"%s-namespace\": %ju", begin,
+				    rows[i].name, (uintmax_t)st.st_ino);
 	}
-	used += snprintf(text + used, sizeof(text) - (size_t)used, "%s}\n", end);
-	return fd_write_all(fd, text, (size_t)used, "info", err) < 0
+	text_append(text, sizeof(text), "%s}\n", end);
+	return fd_write_all(fd, text, strlen(text), "info", err) < 0
 		   ? cj_fail(err, err->code, "Write to info_fd")
 		   : 0;
 }

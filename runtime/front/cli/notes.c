@@ -74,16 +74,14 @@ static void note_status(const struct outcome *o)
 static void note_denied(const struct outcome *o)
 {
 	char list[LIST_MAX] = "";
-	size_t used = 0, i = 0;
+	size_t i = 0;
 
-	for (; i < o->ndenied && used + 64 < sizeof(list); i++) {
+	for (; i < o->ndenied && strlen(list) + 64 < sizeof(list); i++) {
 		const struct denied_syscall *d = &o->denied[i];
 		char count[32] = "";
 		if (d->count > 1)
 			(void)snprintf(count, sizeof(count), " (%u times)", d->count);
-		int n = snprintf(list + used, sizeof(list) - used, "%s%.30s%s", i ? ", " : "",
-				 d->name, count);
-		used += n > 0 ? (size_t)n : 0;
+		text_append(list, sizeof(list), "%s%.30s%s", i ? ", " : "", d->name, count);
 	}
 	if (i > 0)
 		log_report("denied system calls: %s%s", list, i < o->ndenied ? ", and more" : "");
@@ -142,15 +140,14 @@ static void note_degraded(const struct outcome *o, const struct strings *accepte
 {
 	bool lacks[DEGRADED_COUNT + 1] = { false };
 	char list[LIST_MAX] = "";
-	size_t used = 0;
 
 	for (size_t i = 0; i < o->warnings.count; i++)
 		lacks[degraded_of(o->warnings.items[i])] = true;
 	for (size_t i = 0; i < DEGRADED_COUNT; i++)
 		if (lacks[i] && !strings_has(accepted, degraded_names[i]))
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-						 used ? ", " : "", degraded_names[i]);
-	if (used > 0)
+			text_append(list, sizeof(list), "%s%s", list[0] ? ", " : "",
+				    degraded_names[i]);
+	if (list[0])
 		log_warning("this host does not fully enforce: %s (see 'cejail doctor'; "
 			    "--accept-weaker hides this)",
 			    list);

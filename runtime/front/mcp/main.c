@@ -35,7 +35,7 @@ static int serve(const struct mcp_options *o, struct cj_error *err)
 		rc = spawner_start(&spawner, &life, err);
 	if (rc == 0)
 		rc = mcp_server_run(o, &setup, &spawner, err);
-	mcp_setup_fini(&setup);
+	arena_fini(&setup.arena);
 	return rc;
 }
 
@@ -69,6 +69,6 @@ int main(int argc, char **argv)
 		rc = mcp_options_print_config(&options, argc > 0 ? argv[0] : "cejail", &err);
 	if (rc == 0 && prints)
 		rc = fd_flush_stdout(&err);
-	mcp_options_fini(&options);
+	config_fini(&options.config);
 	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }

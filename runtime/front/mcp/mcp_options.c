@@ -152,11 +152,6 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 	return 0;
 }
 
-void mcp_options_fini(struct mcp_options *o)
-{
-	config_fini(&o->config);
-}
-
 void mcp_options_print_help(void)
 {
 	(void)printf("Usage: cejail mcp [OPTION...]\n"
@@ -281,11 +276,6 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 	return cj_hint(err, "install python3, or name a profile: --profile NAME");
 }
 
-void mcp_setup_fini(struct mcp_setup *s)
-{
-	arena_fini(&s->arena);
-}
-
 static const struct mcp_host {
 	const char *name;
 	const char *file;
@@ -342,11 +332,9 @@ int mcp_options_print_config(const struct mcp_options *o, const char *program, s
 			h = &hosts[i];
 	if (!h) {
 		char names[256] = "";
-		size_t size = 0;
 
-		for (size_t i = 0; i < COUNT_OF(hosts) && size < sizeof(names); i++)
-			size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s",
-						 i > 0 ? ", " : "", hosts[i].name);
+		for (size_t i = 0; i < COUNT_OF(hosts); i++)
+			text_append(names, sizeof(names), "%s%s", i > 0 ? ", " : "", hosts[i].name);
 		cj_refuse(err, "--print-config: '%s' is not known", o->host);
 		return cj_hint(err, "known are %s", names);
 	}

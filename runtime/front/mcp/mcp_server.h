@@ -57,11 +57,10 @@ struct mcp_options {
 /*
  * mcp_options_parse - read the arguments after the verb.
  *
- * Owns: the caller calls mcp_options_fini(), also after a failure.
+ * Owns: o->config is the caller's to end, also after a failure.
  */
 int mcp_options_parse(const char *const *args, const char *const *caller_env, struct mcp_options *o,
 		      struct cj_error *err);
-void mcp_options_fini(struct mcp_options *o);
 void mcp_options_print_help(void);
 
 /*
@@ -87,10 +86,9 @@ struct mcp_setup {
  * mcp_setup_read - the profiles that were asked for, or those of python, node and shell whose
  * interpreter is installed.
  *
- * Owns: the caller calls mcp_setup_fini(), also after a failure.
+ * Owns: the arena is the caller's to end, also after a failure.
  */
 int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err);
-void mcp_setup_fini(struct mcp_setup *s);
 
 /* Takes the spawner; it is not started if runs take place at a service. */
 int mcp_server_run(const struct mcp_options *o, struct mcp_setup *setup, struct spawner *spawner,

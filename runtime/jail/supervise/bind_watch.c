@@ -6,6 +6,7 @@
 #include "rootfs/files/autorun.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 #define WATCHED_MAX 16 /* directories: a descriptor each */
 #define NAMED_MAX   5  /* names in the sentence */
@@ -52,7 +53,7 @@ struct bind_watch *bind_watch_begin(const struct rootfs_spec *root)
 
 size_t bind_watch_compare(const struct bind_watch *w, char *out, size_t size)
 {
-	size_t found = 0, used = 0;
+	size_t found = 0;
 
 	out[0] = '\0';
 	for (size_t i = 0; w && i < w->count; i++) {
@@ -62,15 +63,13 @@ size_t bind_watch_compare(const struct bind_watch *w, char *out, size_t size)
 		size_t at = 0;
 		autorun_look(item->dir_fd, &after);
 		while ((name = autorun_next_change(&item->before, &after, &at)) != NULL) {
-			if (found++ >= NAMED_MAX || used >= size)
-				continue;
-			int more = snprintf(out + used, size - used, "%s'%s/%s'", used ? ", " : "",
+			if (found++ < NAMED_MAX)
+				text_append(out, size, "%s'%s/%s'", out[0] ? ", " : "",
 					    item->source, name);
-			used += more > 0 ? (size_t)more : 0;
 		}
 	}
-	if (found > NAMED_MAX && used < size)
-		(void)snprintf(out + used, size - used, " and %zu more", found - NAMED_MAX);
+	if (found > NAMED_MAX)
+		text_append(out, size, " and %zu more", found - NAMED_MAX);
 	return found;
 }
 

@@ -6,7 +6,6 @@
 
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_text.h"
 #include "runtime/jail/outcome.h"
 
@@ -86,14 +85,14 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 	json_member_array(w, "denied");
 	for (const struct json_node *m = json_get_items(result, "denied_syscalls"); m;
 	     m = m->next) {
-		struct mcp_prose s = { .size = 0 };
+		struct mcp_prose s = { "" };
 		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
 		json_put_string(w, s.text);
 	}
 	for (const struct json_node *m = packets; m; m = m->next) {
 		const char *address = json_get_text(m, "address");
 		uint64_t port = json_get_number(m, "port");
-		struct mcp_prose s = { .size = 0 };
+		struct mcp_prose s = { "" };
 		mcp_say(&s, "network: %.32s", mcp_text(m, "class"));
 		if (address)
 			mcp_say(&s, ", %.16s to %.64s", mcp_text(m, "protocol"), address);
@@ -279,7 +278,7 @@ static void put_warnings(struct json_writer *w, const struct facts *facts)
 	for (size_t i = 0; i < a->stored->warnings.count; i++)
 		json_put_string(w, a->stored->warnings.items[i]);
 	for (size_t i = 0; i < facts->nfiles; i++) {
-		struct mcp_prose s = { .size = 0 };
+		struct mcp_prose s = { "" };
 		if (facts->files[i].placement != NOWHERE)
 			continue;
 		mcp_say(&s, "file '%.200s' is too large for an answer; %s",
@@ -296,7 +295,7 @@ static void put_facts(struct json_writer *w, const void *context)
 	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
 	const char *session = json_get_text(result, "session");
 	const char *last = json_get_text(mcp_member(result, "cell"), "value");
-	struct mcp_prose message = { .size = 0 };
+	struct mcp_prose message = { "" };
 	uint64_t value = 0;
 
 	mcp_say_result(&message, result, a->tool);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "rootfs/files/types.h"
-#include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_text.h"
 
 /* What the reply is made of. */
@@ -40,7 +39,7 @@ static const char *end_of(const struct json_node *session)
 
 static void put_create(struct json_writer *w, const struct reply *r)
 {
-	struct mcp_prose s = { .size = 0 };
+	struct mcp_prose s = { "" };
 
 	mcp_say(
 	    &s,
@@ -66,7 +65,7 @@ static void put_end(struct json_writer *w, const struct reply *r)
 static void put_network(struct json_writer *w, const struct reply *r)
 {
 	const struct json_node *network = json_get_typed(r->root, "network", JSON_OBJECT);
-	struct mcp_prose s = { .size = 0 };
+	struct mcp_prose s = { "" };
 
 	mcp_say_rules(&s, network);
 	mcp_say(&s, " No call can open it again: do not retry what is refused.");
@@ -87,7 +86,7 @@ static void put_written(struct json_writer *w, const struct reply *r)
 static void put_entries(struct json_writer *w, const struct reply *r)
 {
 	const struct json_node *list = json_get_typed(r->root, "entries", JSON_ARRAY);
-	struct mcp_prose s = { .size = 0 };
+	struct mcp_prose s = { "" };
 
 	mcp_say(&s, "Entries: %zu.", list ? list->count : 0);
 	json_member_text(w, "message", s.text);
@@ -106,7 +105,7 @@ static void put_entries(struct json_writer *w, const struct reply *r)
 static void put_read(struct json_writer *w, const struct reply *r)
 {
 	uint64_t next = r->offset + r->size;
-	struct mcp_prose s = { .size = 0 };
+	struct mcp_prose s = { "" };
 
 	mcp_say(&s, r->is_image  ? "The image is below."
 		    : r->is_text ? "The file is text."

@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/run/mcp/mcp_text.h"
 
-#include <stdarg.h>
-
-#include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_message.h"
-
-void mcp_say(struct mcp_prose *p, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	int size = vsnprintf(p->text + p->size, sizeof(p->text) - p->size, fmt, ap);
-	va_end(ap);
-	if (size > 0)
-		p->size += (size_t)size;
-	if (p->size >= sizeof(p->text))
-		p->size = sizeof(p->text) - 1;
-}
 
 const char *mcp_uri_join(const char *before, const char *directory, const char *path,
 			 struct arena *a)

@@ -2,17 +2,16 @@
 /* mcp_text - sentences for a model, and paths as parts of URIs (RFC 3986, section 3.3). */
 #pragma once
 
+#include "runtime/base/text.h"
 #include "runtime/run/mcp/mcp_tool.h"
 
 #define MCP_PROSE_MAX 2048
 
 struct mcp_prose {
 	char text[MCP_PROSE_MAX];
-	size_t size;
 };
 
-/* Appends to the text; what has no room is cut. */
-void mcp_say(struct mcp_prose *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define mcp_say(prose, ...) text_append((prose)->text, MCP_PROSE_MAX, __VA_ARGS__)
 
 /* What happened in a run, and what a model should change.  `result` has the schema of
  * profiles/schema/result.json. */

@@ -441,16 +441,13 @@ void rights_clamp_apply(const struct rights_clamp *clamp, struct config *c)
 void rights_clamp_list_shape(const struct rights_clamp *clamp,
 			     char out[static RIGHTS_CLAMP_LIST_MAX])
 {
-	size_t used = 0;
-
 	out[0] = '\0';
 	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].is_shape && number_at(&clamp->ceilings, rules[i].ceiling_at) > 0)
-			used += (size_t)snprintf(out + used, RIGHTS_CLAMP_LIST_MAX - used, "%s%s",
-						 used > 0 ? ", " : "", rules[i].key);
+			text_append(out, RIGHTS_CLAMP_LIST_MAX, "%s%s", out[0] ? ", " : "",
+				    rules[i].key);
 	if (clamp->no_network)
-		(void)snprintf(out + used, RIGHTS_CLAMP_LIST_MAX - used, "%snetwork",
-			       used > 0 ? ", " : "");
+		text_append(out, RIGHTS_CLAMP_LIST_MAX, "%snetwork", out[0] ? ", " : "");
 }
 
 bool rights_clamp_changes_shape(const struct rights_clamp *clamp)

@@ -69,8 +69,6 @@ static const struct route {
 static const struct route *find_route(const char *method, const char *path, struct api_names *out,
 				      char *allow, size_t room)
 {
-	size_t used = 0;
-
 	allow[0] = '\0';
 	if (strcmp(method, "HEAD") == 0)
 		method = "GET"; /* http_reply.c omits the body */
@@ -79,8 +77,7 @@ static const struct route *find_route(const char *method, const char *path, stru
 			continue;
 		if (strcmp(routes[i].method, method) == 0)
 			return &routes[i];
-		used += (size_t)snprintf(allow + used, room - used, "%s%s", used ? ", " : "",
-					 routes[i].method);
+		text_append(allow, room, "%s%s", allow[0] ? ", " : "", routes[i].method);
 	}
 	return NULL;
 }
@@ -333,8 +330,6 @@ static void show_openapi(struct api_call *c)
 				    .content_type = "application/json",
 				    .size = (size_t)(openapi_end - openapi_start) };
 
-	reply.text = malloc(reply.size);
-	if (reply.text)
-		memcpy(reply.text, openapi_start, reply.size);
+	reply.text = strndup(openapi_start, reply.size);
 	exchange_reply(c->exchange, &reply);
 }

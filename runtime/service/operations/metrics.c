@@ -355,8 +355,7 @@ static void put_count(struct metrics_page *p, const struct metric_family *f, siz
 		      size_t total)
 {
 	uint64_t count = ((const uint64_t *)value_of(p, f))[place * (f->step ? f->step : 1)];
-	char labels[192];
-	size_t used = 0;
+	char labels[192] = "";
 
 	if (count == 0 && !f->shows_zero)
 		return;
@@ -366,8 +365,8 @@ static void put_count(struct metrics_page *p, const struct metric_family *f, siz
 		const char *text = text_of(p->m, label, place / total % label->count);
 		if (!text)
 			return;
-		used += (size_t)snprintf(labels + used, sizeof(labels) - used, "%s%s=\"%s\"",
-					 used > 0 ? "," : "", label->name, text);
+		text_append(labels, sizeof(labels), "%s%s=\"%s\"", i > 0 ? "," : "", label->name,
+			    text);
 	}
 	(void)fprintf(p->out, "%s{%s} %" PRIu64 "\n", f->name, labels, count);
 }

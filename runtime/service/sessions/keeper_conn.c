@@ -6,6 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/run/report/events.h"
 #include "runtime/run/report/result.h"
@@ -128,17 +129,15 @@ static bool write_audit(struct session_entry *e, const char *network, const char
 static bool write_network_audit(struct session_entry *e, const struct session_network *n)
 {
 	const struct strings *allow = &n->rules.allow, *deny = &n->rules.deny;
-	char text[NETWORK_TEXT_MAX];
-	size_t used = (size_t)snprintf(text, sizeof(text), "%s",
-				       allow->count > 0   ? ""
-				       : n->rules.is_list ? network_mode_names[NETWORK_NONE]
-							  : network_mode_names[NETWORK_PUBLIC]);
+	char text[NETWORK_TEXT_MAX] = "";
 
-	for (size_t i = 0; i < allow->count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "",
-					 allow->items[i]);
-	for (size_t i = 0; i < deny->count && used < sizeof(text); i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, " !%s", deny->items[i]);
+	if (allow->count == 0)
+		text_append(text, sizeof(text), "%s",
+			    network_mode_names[n->rules.is_list ? NETWORK_NONE : NETWORK_PUBLIC]);
+	for (size_t i = 0; i < allow->count; i++)
+		text_append(text, sizeof(text), "%s%s", i > 0 ? " " : "", allow->items[i]);
+	for (size_t i = 0; i < deny->count; i++)
+		text_append(text, sizeof(text), " !%s", deny->items[i]);
 	return write_audit(e, text, NULL);
 }
 

@@ -9,12 +9,12 @@
 
 #include <assert.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 
 #include "netns/network.h"
 #include "runtime/base/files/os_release.h"
 #include "runtime/base/json/json.h"
+#include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 
@@ -104,22 +104,14 @@ static_assert(COUNT_OF(levels) == FINDING_LEVEL_COUNT, "every level has a name")
 
 void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
 {
-	va_list args;
-
 	f->level = level;
 	f->remedy[0] = '\0';
-	va_start(args, fmt);
-	(void)vsnprintf(f->text, sizeof(f->text), fmt, args); /* a longer text is cut */
-	va_end(args);
+	(void)text_format(f->text, fmt); /* a longer text is cut */
 }
 
 void finding_remedy(struct finding *f, const char *fmt, ...)
 {
-	va_list args;
-
-	va_start(args, fmt);
-	(void)vsnprintf(f->remedy, sizeof(f->remedy), fmt, args); /* likewise */
-	va_end(args);
+	(void)text_format(f->remedy, fmt); /* likewise */
 }
 
 void finding_remedy_package(struct finding *f, const char *package)

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/cgroup/cgroup_parent.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/record.h"
@@ -20,7 +21,7 @@
 void check_cgroup_parent(struct finding *f)
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
-	size_t count = cgroup_parent_reports(ways, PARENTS_MAX), used = 0;
+	size_t count = cgroup_parent_reports(ways, PARENTS_MAX);
 	char list[sizeof(f->text)] = "";
 
 	for (size_t i = 0; i < count; i++) {
@@ -31,10 +32,8 @@ void check_cgroup_parent(struct finding *f)
 			finding_set(f, FINDING_OK, "%s: %s", ways[i].name, ways[i].detail);
 			return;
 		}
-		int n = snprintf(list + used, sizeof(list) - used, "%s%s: %s", used ? "; " : "",
-				 ways[i].name, ways[i].detail);
-		used += n > 0 ? (size_t)n : 0;
-		used = used < sizeof(list) ? used : sizeof(list) - 1; /* cut there */
+		text_append(list, sizeof(list), "%s%s: %s", list[0] ? "; " : "", ways[i].name,
+			    ways[i].detail);
 	}
 	finding_set(f, FINDING_NOTE, "%s", list);
 }

@@ -17,6 +17,7 @@
 
 #include "runtime/base/files/libexec.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/ids/refusal.h"
 #include "runtime/kernel/process/landlock.h"
 
@@ -194,20 +195,17 @@ static enum fixes_verdict fixes_check(const char *release, const char *version, 
 				      size_t size)
 {
 	struct linux_number n = { 0 };
-	size_t used = 0;
 
 	out[0] = '\0';
 	if (!read_number(release, version, &n))
 		return FIXES_UNKNOWN;
 	for (size_t i = 0; i < COUNT_OF(fixes); i++) {
 		const struct linux_number *c = closing(&fixes[i], &n);
-		if (!c || used >= size)
-			continue;
-		int more = snprintf(out + used, size - used, "%s%s (fixed in %u.%u.%u)",
-				    used ? ", " : "", fixes[i].name, c->major, c->minor, c->patch);
-		used += more > 0 ? (size_t)more : 0;
+		if (c)
+			text_append(out, size, "%s%s (fixed in %u.%u.%u)", out[0] ? ", " : "",
+				    fixes[i].name, c->major, c->minor, c->patch);
 	}
-	return used > 0 ? FIXES_LACKING : FIXES_ALL;
+	return out[0] ? FIXES_LACKING : FIXES_ALL;
 }
 
 /*

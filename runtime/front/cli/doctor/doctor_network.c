@@ -17,6 +17,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/jail/outcome.h"
 
 #define TUN "/dev/net/tun"
@@ -274,18 +275,15 @@ void check_apparmor(struct finding *f)
 /* Why `auto` took none of the kinds before `chosen`. */
 static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out, size_t size)
 {
-	size_t used = 0;
-
 	out[0] = '\0';
-	for (enum uplink_kind kind = UPLINK_HOST; kind < chosen && used < size; kind++) {
+	for (enum uplink_kind kind = UPLINK_HOST; kind < chosen; kind++) {
 		struct cj_error err = { 0 };
 		const char *why = err.msg;
 		if (uplink_probe(kind, NULL, &err) == 0)
 			why = kind == UPLINK_PASTA && pasta_reason[0] ? pasta_reason
 								      : "did not start";
-		int n = snprintf(out + used, size - used, "%s%s: %.*s", used ? "; " : "",
-				 uplink_names[kind], length_without_remedy(why), why);
-		used += n > 0 ? (size_t)n : 0;
+		text_append(out, size, "%s%s: %.*s", out[0] ? "; " : "", uplink_names[kind],
+			    length_without_remedy(why), why);
 	}
 }
 

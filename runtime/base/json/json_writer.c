@@ -429,15 +429,11 @@ int json_writer_take(struct json_writer *w, struct blob *out, struct cj_error *e
 char *json_writer_line(struct json_writer *w, size_t *out_size)
 {
 	struct cj_error ignored = { 0 };
-	struct blob text;
+	struct blob text = { 0 };
+	char *line;
 
-	if (json_writer_take(w, &text, &ignored) < 0)
+	if (json_writer_take(w, &text, &ignored) < 0 || asprintf(&line, "%s\n", text.bytes) < 0)
 		return NULL;
-	char *line = malloc(text.size + 2);
-	if (!line)
-		return NULL;
-	memcpy(line, text.bytes, text.size);
-	memcpy(line + text.size, "\n", 2);
 	*out_size = text.size + 1;
 	return line;
 }

@@ -194,7 +194,6 @@ static int make_message(const struct remote_call *call, struct remote_request *r
 	*message = (struct remote_message){
 		.method = "POST",
 		.path = url,
-		.accept = "application/json",
 		.traceparent = env_value(call->invocation->environ, "TRACEPARENT"),
 	};
 	return json_writer_take(w, &message->body, err);
@@ -357,7 +356,7 @@ static int await_end(struct remote *r, struct cj_error *err)
 	char url[REMOTE_URL_MAX];
 	const struct remote_fetch fetch = {
 		.socket = r->call->config->remote,
-		.message = { .method = "GET", .path = url, .accept = "application/json" },
+		.message = { .method = "GET", .path = url },
 	};
 
 	if (snprintf(url, sizeof(url), "%s" AWAIT_QUERY, r->url) >= (int)sizeof(url))

@@ -72,7 +72,7 @@ static void add_answer(struct call_answers *c, const struct written_answer *answ
 		json_close_object(w);
 	json_close_object(w);
 	/* without it, the call ends by its time limit */
-	if (w && json_writer_take(w, &text, &ignored) == 0)
+	if (json_writer_take(w, &text, &ignored) == 0)
 		call_answers_add(c, answer->id, text.bytes, text.size);
 }
 

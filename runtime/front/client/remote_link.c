@@ -101,9 +101,9 @@ size_t remote_link_write_head(const struct remote_message *message,
 	    "User-Agent: %s/%s\r\nAccept: %s\r\n%s%s%s"
 	    "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
 	    message->method, message->path, message->agent ? message->agent : "cejail", CJ_VERSION,
-	    message->accept, has_trace ? "Traceparent: " : "", has_trace ? trace : "",
-	    has_trace ? "\r\n" : "", message->type ? message->type : "application/json",
-	    message->body.size);
+	    message->accept ? message->accept : "application/json",
+	    has_trace ? "Traceparent: " : "", has_trace ? trace : "", has_trace ? "\r\n" : "",
+	    message->type ? message->type : "application/json", message->body.size);
 }
 
 int remote_link_ask(const char *socket_path, const struct remote_message *message,

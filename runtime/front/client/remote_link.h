@@ -19,7 +19,7 @@
 /* An HTTP request. */
 struct remote_message {
 	const char *method, *path;
-	const char *accept;      /* the media type of the answer */
+	const char *accept;      /* the media type of the answer; NULL: JSON */
 	struct blob body;        /* bytes NULL: none */
 	const char *type;        /* of the body; NULL: JSON */
 	const char *agent;       /* NULL: "cejail" */

@@ -216,7 +216,6 @@ static void send_piece(struct remote *r)
 	struct remote_input *in = &r->input;
 	const struct remote_message message = { .method = "POST",
 						.path = r->stdin_url,
-						.accept = "application/json",
 						.body = { in->body, in->size } };
 	int fd = remote_link_connect(r->call->config->remote, 0, &r->failure);
 
@@ -297,7 +296,7 @@ static struct remote_fetch request_of(const struct remote *r, const char *method
 {
 	return (struct remote_fetch){
 		.socket = r->call->config->remote,
-		.message = { .method = method, .path = url, .accept = "application/json" },
+		.message = { .method = method, .path = url },
 		.patience_s = REMOTE_PATIENCE_S,
 	};
 }

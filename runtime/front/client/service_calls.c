@@ -80,8 +80,8 @@ static struct call_answer *write_error(uint64_t id, const char *why)
 	json_member_text(w, "message", why);
 	json_close_object(w);
 	json_close_object(w);
-	bool is_whole = w && json_writer_take(w, &text, &ignored) == 0;
-	return copy_answer(id, is_whole ? text.bytes : NULL, text.size);
+	(void)json_writer_take(w, &text, &ignored);
+	return copy_answer(id, text.bytes, text.size);
 }
 
 static void remove_answer(struct call_answers *c, struct call_answer *a)
@@ -109,11 +109,9 @@ static void send_first(struct call_answers *c)
 	if (!a)
 		return;
 	(void)snprintf(target, sizeof(target), "%s/calls/%" PRIu64, c->url, a->id);
-	const struct remote_message message = { .method = "POST",
-						.path = target,
-						.accept = "application/json",
-						.body = { a->body, a->size },
-						.agent = c->agent };
+	const struct remote_message message = {
+		.method = "POST", .path = target, .body = { a->body, a->size }, .agent = c->agent
+	};
 	int fd = remote_link_connect(c->socket_path, SOCK_NONBLOCK, &ignored);
 	if (fd < 0 || remote_exchange_start(&c->post, fd, &message, &ignored) < 0)
 		c->retry_at_ms = clock_ms() + RETRY_MS;

@@ -433,7 +433,7 @@ int image_job_run(const struct image_job *asked, struct cj_error *err)
 	j->source.staged_fd = -1;
 	bool is_done = read_source(j, err) == 0 && unpack_all(j, err) == 0 &&
 		       fill_record(j, err) == 0;
-	image_source_close(&j->source);
+	cj_close(&j->source.staged_fd);
 	arena_fini(&j->arena);
 	return is_done ? 0 : -err->code;
 }

@@ -184,7 +184,7 @@ struct image_source {
 	int fd; /* a file or a directory; borrowed */
 	bool is_dir;
 	/* of an archive that is not a root: */
-	int staged_fd; /* the directory with the files "0", "1", ...; -1: none */
+	int staged_fd; /* the directory with the files "0", "1", ...; the caller's to close; -1: none */
 	struct arena *arena;
 	struct image_staged *files;
 	size_t nfiles;
@@ -193,11 +193,10 @@ struct image_source {
 /*
  * image_source_open - find out what it is, and copy an archive's files into work_fd.
  *
- * Everything lives in the arena.  image_source_close() closes the descriptor.
+ * Everything but the descriptor lives in the arena.
  */
 int image_source_open(int in_fd, int work_fd, struct image_budget *budget, struct arena *a,
 		      struct image_source *out, struct cj_error *err);
-void image_source_close(struct image_source *s);
 
 /* A file of the source by its path in it; regular, and not outside.  The caller closes it. */
 int image_source_file(const struct image_source *s, const char *path, struct cj_error *err);

@@ -23,11 +23,6 @@ struct image_staged {
 	size_t number;
 };
 
-void image_source_close(struct image_source *s)
-{
-	cj_close(&s->staged_fd);
-}
-
 /* The names at the top of a layout or of what docker save writes. */
 static bool is_of_layout(const char *path)
 {

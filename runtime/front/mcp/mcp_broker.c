@@ -114,7 +114,7 @@ static void on_signal(struct watch *w, uint32_t events)
 
 static bool is_over(const struct broker_child *c)
 {
-	return c->is_over || (c->has_stream && broker_stream_is_over(&c->stream));
+	return c->is_over || (c->has_stream && c->stream.stdio.is_over);
 }
 
 /* Until each server has listed its tools or has failed. */
@@ -197,15 +197,12 @@ int mcp_broker_print(const char *path, struct cj_error *err)
 	if (!c)
 		return -err->code;
 	struct blob catalogue;
-	int rc = open_all(c, path, -1, err);
-	if (rc == 0)
-		rc = list_all(c, err);
-	if (rc == 0)
-		rc = broker_catalogue(&c->broker, &catalogue, err);
-	for (size_t i = 0; rc == 0 && i < c->broker.ntools; i++)
+	bool is_listed = open_all(c, path, -1, err) == 0 && list_all(c, err) == 0 &&
+			 broker_catalogue(&c->broker, &catalogue, err) == 0;
+	for (size_t i = 0; is_listed && i < c->broker.ntools; i++)
 		(void)printf("%s\n", c->broker.tools[i].full_name);
-	if (rc == 0) /* a server that failed does not hide the others */
-		rc = check_all(&c->broker, err);
+	/* a server that failed does not hide the others */
+	int rc = is_listed ? check_all(&c->broker, err) : -err->code;
 	destroy(c);
 	return rc;
 }

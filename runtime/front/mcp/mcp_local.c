@@ -152,7 +152,7 @@ static void end_calls(struct local *l, bool ends_all)
 
 	for (; c; c = next) {
 		next = LIST_NEXT(c, link);
-		if (!ends_all && !broker_stream_is_over(&c->stream))
+		if (!ends_all && !c->stream.stdio.is_over)
 			continue;
 		LIST_REMOVE(c, link);
 		if (c->stream.stdio.failure.code != 0)

@@ -288,9 +288,7 @@ int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const str
 {
 	const struct remote_fetch fetch = {
 		.socket = socket_path,
-		.message = { .method = "GET",
-			     .path = "/v1/profiles",
-			     .accept = "application/json" },
+		.message = { .method = "GET", .path = "/v1/profiles" },
 		.patience_s = REMOTE_PATIENCE_S,
 	};
 	const struct json_node *root = NULL;

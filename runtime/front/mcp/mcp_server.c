@@ -115,12 +115,7 @@ static struct server_call *call_of(struct mcp_call *c)
 
 static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 {
-	struct mcp_server *v = call_of(c)->server;
-
-	if (w)
-		send_line(v, w, may_drop);
-	else
-		fail_answer(v);
+	send_line(call_of(c)->server, w, may_drop);
 }
 
 static void on_result(struct mcp_call *c, const struct json_node *result, struct arena *a,
@@ -190,10 +185,6 @@ static void on_cut(struct mcp_stdio *s, struct blob head, struct blob tail)
 	struct mcp_fault fault;
 	struct mcp_id id;
 
-	if (!w) {
-		fail_answer(v);
-		return;
-	}
 	(void)!mcp_refuse_size(&fault);
 	mcp_id_find(head, tail, &id);
 	mcp_put_fault(w, &id, &fault);

@@ -22,11 +22,6 @@ struct call {
 	const char *path, *text, *base64;
 };
 
-void mcp_request_fini(struct mcp_request *r)
-{
-	cj_free(&r->body);
-}
-
 /* The body is JSON, and has the settings of a jail; else it is a file, or there is none. */
 static bool has_settings(const struct mcp_tool *tool)
 {

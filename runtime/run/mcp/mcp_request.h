@@ -35,21 +35,20 @@ struct mcp_request {
 	char path[sizeof("box/") + MCP_PATH_MAX]; /* of a file: "box/a b", "tmp/a"; "": none */
 	uint64_t offset, length;                  /* of the part of a file to get */
 	bool is_executable;                       /* the file to put */
-	char *body;                               /* malloc'ed; NULL: none */
+	char *body;                               /* malloc'ed, the caller's; NULL: none */
 	size_t size;
 };
 
 /*
  * mcp_request_write - the request of a call; `arguments` is an object, or NULL.
  *
- * Owns:  the caller calls mcp_request_fini(), also after a failure.
+ * Owns:  the caller frees the body, also after a failure.
  * Fails: an argument is missing, unknown, of another type, or above a limit.  The message is for
  *        the model: it says what to change.
  */
 int mcp_request_write(struct mcp_request *out, const struct mcp_tool *tool,
 		      const struct mcp_given *given, const struct json_node *arguments,
 		      const char *run_id, struct cj_error *err);
-void mcp_request_fini(struct mcp_request *r);
 
 /* The same over HTTP; *out_content_type is NULL where there is no body.  Returns the method. */
 const char *mcp_request_put_http(const struct mcp_request *r,

@@ -10,13 +10,16 @@
  * A command that does not exist, or cannot be executed, has no status of its own.  It is "exited"
  * with 127 or 126, as in a shell, and `error` has the stage "exec".
  */
-static void put_end(struct json_writer *w, const struct outcome *o)
+static void put_status(struct json_writer *w, const struct outcome *o)
 {
 	json_member_filled(w, "status", status_names[o->status]);
 	json_member_known(w, "exit_code", o->status == STATUS_EXITED,
 			  (uint64_t)outcome_exit_status(o));
 	json_member_known(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
+}
 
+static void put_error(struct json_writer *w, const struct outcome *o)
+{
 	if (o->status != STATUS_SETUP_ERROR && o->exec_errno == 0) {
 		json_member_text(w, "error", NULL);
 		return;
@@ -54,6 +57,15 @@ void result_put_usage(struct json_writer *w, const struct usage *u)
 	json_member_known(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
 	json_member_known(w, "pids_peak", u->has_pids_peak, u->pids_peak);
 	json_close_object(w);
+}
+
+static int put_output(struct json_writer *w, const struct outcome *o, struct cj_error *err)
+{
+	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
+	    put_stream(w, "stderr", &o->output[1], err) < 0)
+		return -err->code;
+	result_put_usage(w, &o->usage);
+	return 0;
 }
 
 /* A limit that is not set has no value, and is not enforced. */
@@ -264,14 +276,9 @@ void result_put_ms(struct json_writer *w, const char *key, int64_t epoch_ms)
 static int put_setup(struct json_writer *w, const struct outcome *setup, struct cj_error *err)
 {
 	json_member_object(w, "setup");
-	json_member_filled(w, "status", status_names[setup->status]);
-	json_member_known(w, "exit_code", setup->status == STATUS_EXITED,
-			  (uint64_t)outcome_exit_status(setup));
-	json_member_known(w, "signal", setup->status == STATUS_SIGNALED, (uint64_t)setup->signal);
-	if (put_stream(w, "stdout", &setup->output[0], err) < 0 ||
-	    put_stream(w, "stderr", &setup->output[1], err) < 0)
+	put_status(w, setup);
+	if (put_output(w, setup, err) < 0)
 		return -err->code;
-	result_put_usage(w, &setup->usage);
 	json_close_object(w);
 	return 0;
 }
@@ -287,11 +294,10 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	json_member_filled(w, "sha256", about->profile_sha256);
 	json_close_object(w);
 	json_member_filled(w, "code_sha256", o->code_sha256);
-	put_end(w, o);
-	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
-	    put_stream(w, "stderr", &o->output[1], err) < 0)
+	put_status(w, o);
+	put_error(w, o);
+	if (put_output(w, o, err) < 0)
 		return -err->code;
-	result_put_usage(w, &o->usage);
 	json_member_object(w, "limits");
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		put_limit(w, i, &o->limits[i]);

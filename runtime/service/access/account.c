@@ -112,11 +112,6 @@ bool account_may_wait(const struct account *a)
 	return a->rights->queued == 0 || a->queued < a->rights->queued;
 }
 
-void accounts_init(struct accounts *a)
-{
-	memset(a, 0, sizeof(*a));
-}
-
 void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid)
 {
 	for (size_t i = 0; i < a->count; i++) {

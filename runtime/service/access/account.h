@@ -68,7 +68,6 @@ struct accounts {
 	struct account items[ACCOUNTS_MAX];
 	size_t count;
 };
-void accounts_init(struct accounts *a);
 /* After a new configuration: every account's rights are looked up again, its counters stay. */
 void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid);
 

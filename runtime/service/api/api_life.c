@@ -16,20 +16,21 @@
 static int create(struct api *a)
 {
 	a->metrics = metrics_create();
-	accounts_init(&a->accounts);
 	runs_init(&a->runs);
 	a->profiles = profile_cache_create();
-	zygotes_init(&a->zygotes, &(struct zygotes){ .loop = a->loop,
-						     .spawner = a->spawner,
-						     .profiles = a->profiles,
-						     .metrics = a->metrics });
+	a->zygotes = (struct zygotes){ .loop = a->loop,
+				       .spawner = a->spawner,
+				       .profiles = a->profiles,
+				       .metrics = a->metrics };
 	pool_init(&a->pool, &a->zygotes);
-	executions_init(&a->executions, &(struct executions){ .runs = &a->runs,
-							      .pool = &a->pool,
-							      .metrics = a->metrics,
-							      .audit = &a->audit,
-							      .trace_file = &a->trace_file });
-	sessions_init(&a->sessions, &a->executions, a->loop);
+	a->executions = (struct executions){ .runs = &a->runs,
+					     .pool = &a->pool,
+					     .metrics = a->metrics,
+					     .audit = &a->audit,
+					     .trace_file = &a->trace_file };
+	TAILQ_INIT(&a->executions.exiting);
+	a->sessions = (struct sessions){ .executions = &a->executions, .loop = a->loop };
+	TAILQ_INIT(&a->sessions.entries);
 	return a->metrics && a->profiles ? 0 : -ENOMEM;
 }
 

@@ -172,10 +172,9 @@ void api_feed_exec(struct api_call *c)
 
 	if (!x || !api_body_take(c, API_BODY_STDIN, &a, &body))
 		return;
-	const struct exec_input input = { body.bytes.bytes, body.bytes.size, body.is_end };
-	enum api_code why = sessions_feed_exec(x, &input, &buffered);
+	enum api_code why = sessions_feed_exec(x, body.bytes, body.is_end, &buffered);
 	if (why == API_OK)
-		reply_fed(c, x, input.size, buffered, input.is_end);
+		reply_fed(c, x, body.bytes.size, buffered, body.is_end);
 	else
 		refuse_input(c, why);
 }

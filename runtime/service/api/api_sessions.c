@@ -183,19 +183,17 @@ static bool read_query(struct api_call *c, unsigned parameters, struct api_query
 static bool wrap_network(struct posted *p)
 {
 	static const char before[] = "{\"network\":", after[] = "}";
-	const size_t size = sizeof(before) + sizeof(after) - 2 + p->size;
-	char *whole = malloc(size + 1);
-
-	if (!whole)
-		return api_refuse(p->call, API_INTERNAL, NULL);
 	/* with each NUL of the body, which is no JSON then */
-	memcpy(whole, before, sizeof(before) - 1);
-	if (p->size > 0)
-		memcpy(whole + sizeof(before) - 1, p->body, p->size);
-	memcpy(whole + size - 1, after, sizeof(after));
+	const struct blob parts[] = { { before, sizeof(before) - 1 },
+				      { p->body ? p->body : "", p->size },
+				      { after, sizeof(after) } };
+	struct byte_queue whole = { 0 };
+
+	if (byte_queue_add_all(&whole, parts, COUNT_OF(parts)) < 0)
+		return api_refuse(p->call, API_INTERNAL, NULL);
 	free(p->body);
-	p->body = whole;
-	p->size = size;
+	p->body = whole.bytes;
+	p->size = whole.end - 1;
 	return true;
 }
 

@@ -148,8 +148,8 @@ static int timeout_ms(const struct keeper *k)
 		at_ms = k->end_ms;
 	else if (k->is_wanted && !k->interpreter)
 		at_ms = now_ms;
-	else if (k->interpreter)
-		at_ms = clock_earlier(at_ms, session_interpreter_at_ms(k->interpreter));
+	else if (k->interpreter && k->interpreter->state == INTERPRETER_STARTS)
+		at_ms = clock_earlier(at_ms, k->interpreter->at_ms);
 	for (size_t i = 0; i < KEEPER_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0)
 			at_ms = clock_earlier(at_ms, now_ms + KEEPER_SIGNALS_MS);

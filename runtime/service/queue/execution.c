@@ -25,12 +25,6 @@ static_assert(EXECUTION_GRACE_MS > STEP_TIMEOUT_MS,
  */
 #define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
-void executions_init(struct executions *e, const struct executions *borrowed)
-{
-	*e = *borrowed;
-	TAILQ_INIT(&e->exiting);
-}
-
 /* A run whose record must be whole gets no result without this line, and does not go on. */
 static void on_call_ended(void *context, const struct call_record *call)
 {

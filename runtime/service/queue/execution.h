@@ -54,7 +54,6 @@ struct executions {
 	size_t exiting_count;
 };
 
-void executions_init(struct executions *e, const struct executions *borrowed);
 /* Cancels what is queued, and completes what runs: as cancelled while draining, else as failed. */
 void executions_fini(struct executions *e);
 

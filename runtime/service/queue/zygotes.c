@@ -243,11 +243,6 @@ int zygotes_spawn(struct zygotes *z, const struct worker_order *wanted, struct w
 	return *out ? 0 : -err->code;
 }
 
-void zygotes_init(struct zygotes *z, const struct zygotes *borrowed)
-{
-	*z = *borrowed;
-}
-
 void zygotes_add(struct zygotes *z, const struct pool_config *from)
 {
 	struct zygote_row *row = &z->rows[z->count];

@@ -61,7 +61,6 @@ struct zygotes {
 	size_t count;
 };
 
-void zygotes_init(struct zygotes *z, const struct zygotes *borrowed);
 /* Ends all zygotes; zygotes_tick() starts new ones, for rows with interpreters. */
 void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
 		       const struct zygotes_limits *limits);

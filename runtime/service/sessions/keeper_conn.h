@@ -86,13 +86,8 @@ enum api_code sessions_signal_exec(struct exec_entry *x, int signo);
 /* Kills the processes that a finished exec left in the background, if there are any. */
 void sessions_kill_left(const struct exec_entry *x);
 
-struct exec_input {
-	const char *bytes;
-	size_t size;
-	bool is_end;
-};
 /* All of it or nothing.  API_OK: it is taken, and so much waits in *out_buffered. */
-enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
+enum api_code sessions_feed_exec(struct exec_entry *x, struct blob input, bool is_end,
 				 size_t *out_buffered);
 
 /*

@@ -17,23 +17,6 @@ const char *const entry_state_names[] = {
 };
 static_assert(COUNT_OF(entry_state_names) == ENTRY_STATE_COUNT, "every state has a name");
 
-void sessions_init(struct sessions *s, struct executions *executions, struct loop *loop)
-{
-	*s = (struct sessions){ .executions = executions, .loop = loop };
-	TAILQ_INIT(&s->entries);
-}
-
-static int copy_texts(const struct strings *from, size_t first, struct arena *a,
-		      struct strings *out)
-{
-	for (size_t i = first; i < from->count; i++) {
-		const char *text = arena_strdup(a, from->items[i]);
-		if (!text || strings_add(out, a, text) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /* Of lists: those that are open are named as far as the message has room. */
 static int refuse_wider(const struct network_lists *now, const char *target, struct cj_error *err)
 {
@@ -79,20 +62,22 @@ static int copy_lists(const struct config *c, const struct network_lists *now,
 		      struct session_network *n, struct cj_error *err)
 {
 	const bool has_own = c->allow.count > c->profile_allow; /* a part of the profile's */
-	const size_t first = has_own ? c->profile_allow : 0;
-	const bool keeps = now && !has_own;
+	struct strings allow = now && !has_own ? now->allow : c->allow;
+	struct strings *deny = &n->rules.deny;
 
-	if (now && check_narrower(c, has_own ? first : c->allow.count, now, err) < 0)
+	if (now && check_narrower(c, c->profile_allow, now, err) < 0)
 		return -err->code;
-	if (copy_texts(keeps ? &now->allow : &c->allow, first, &n->arena, &n->rules.allow) < 0 ||
-	    copy_texts(&c->deny, 0, &n->arena, &n->rules.deny) < 0)
-		return cj_fail(err, ENOMEM, "change the network");
-	for (size_t i = 0; now && i < now->deny.count; i++) {
-		const char *text = arena_strdup(&n->arena, now->deny.items[i]);
-		if (!text || (!strings_has(&n->rules.deny, text) &&
-			      strings_add(&n->rules.deny, &n->arena, text) < 0))
-			return cj_fail(err, ENOMEM, "change the network");
+	if (has_own) {
+		allow.items += c->profile_allow;
+		allow.count -= c->profile_allow;
 	}
+	if (strings_add_all(&n->rules.allow, &n->arena, &allow) < 0 ||
+	    strings_add_all(deny, &n->arena, &c->deny) < 0)
+		return cj_fail(err, ENOMEM, "change the network");
+	for (size_t i = 0; now && i < now->deny.count; i++)
+		if (!strings_has(deny, now->deny.items[i]) &&
+		    strings_add(deny, &n->arena, arena_strdup(&n->arena, now->deny.items[i])) < 0)
+			return cj_fail(err, ENOMEM, "change the network");
 	return 0;
 }
 

@@ -157,7 +157,6 @@ struct sessions {
 	struct sessions_limits limits;
 };
 
-void sessions_init(struct sessions *s, struct executions *executions, struct loop *loop);
 void sessions_fini(struct sessions *s);
 /* At the start and after a reload: each later use of a session renews its times by no more. */
 void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);

@@ -31,19 +31,19 @@ static enum api_code take_input(struct exec_entry *x, const char *bytes, size_t 
 	return API_QUEUE_FULL;
 }
 
-enum api_code sessions_feed_exec(struct exec_entry *x, const struct exec_input *in,
+enum api_code sessions_feed_exec(struct exec_entry *x, struct blob input, bool is_end,
 				 size_t *out_buffered)
 {
 	size_t waiting = byte_queue_size(&x->input.queue);
 
 	if (!x->input.is_open)
 		return API_NOT_RUNNING;
-	if (in->size > SESSION_STDIN_MAX - waiting)
+	if (input.size > SESSION_STDIN_MAX - waiting)
 		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
-	enum api_code why = take_input(x, in->bytes, in->size);
+	enum api_code why = take_input(x, input.bytes, input.size);
 	if (why != API_OK)
 		return why;
-	x->input.is_open = !in->is_end;
+	x->input.is_open = !is_end;
 	sessions_pipe_flush(&x->input);
 	*out_buffered = byte_queue_size(&x->input.queue);
 	return API_OK;

@@ -96,24 +96,21 @@ char *sessions_json_exec(const struct exec_entry *x, size_t *out_size)
 	static const char key[] = ",\"result\":";
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct cj_error err = { 0 };
+	struct byte_queue whole = { 0 };
 	struct blob text;
-	size_t at;
 
 	sessions_json_put_exec(w, x);
 	if (json_writer_take(w, &text, &err) < 0)
 		return NULL;
-	char *whole = malloc(text.size + sizeof(key) + x->result_size + 1);
-	if (!whole)
+	/* the result is as the worker wrote it: JSON that the service does not read again */
+	const struct blob parts[] = {
+		{ text.bytes, text.size - 1 }, /* without its brace */
+		{ key, x->result ? sizeof(key) - 1 : 0 },
+		{ x->result ? x->result : "", x->result ? x->result_size : 0 },
+		{ "}\n", 3 }, /* with the NUL */
+	};
+	if (byte_queue_add_all(&whole, parts, COUNT_OF(parts)) < 0)
 		return NULL;
-	at = text.size - 1; /* before its brace */
-	memcpy(whole, text.bytes, at);
-	if (x->result) { /* as the worker wrote it: JSON that the service does not read again */
-		memcpy(whole + at, key, sizeof(key) - 1);
-		at += sizeof(key) - 1;
-		memcpy(whole + at, x->result, x->result_size);
-		at += x->result_size;
-	}
-	memcpy(whole + at, "}\n", 3);
-	*out_size = at + 2;
-	return whole;
+	*out_size = whole.end - 1;
+	return whole.bytes;
 }

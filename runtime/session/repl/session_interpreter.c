@@ -94,11 +94,6 @@ void session_interpreter_watch(const struct session_interpreter *i,
 				  .events = events };
 }
 
-uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
-{
-	return i->state == INTERPRETER_STARTS ? i->at_ms : 0;
-}
-
 static void change_state(struct session_interpreter *i, enum interpreter_state state)
 {
 	i->state = state;

@@ -71,8 +71,6 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 #define INTERPRETER_FDS 2
 void session_interpreter_watch(const struct session_interpreter *i,
 			       struct pollfd out[INTERPRETER_FDS]);
-/* On clock_ms(), when session_interpreter_turn() has something to do; 0: never. */
-uint64_t session_interpreter_at_ms(const struct session_interpreter *i);
 /*
  * After poll(2): it may be ready now, or have ended; *err says why it could not start, as
  * session_exec_open() and jail_start() do; ENOENT, EACCES when it can't be executed.  Never blocks.

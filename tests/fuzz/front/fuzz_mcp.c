@@ -104,7 +104,7 @@ static void check_call(const struct mcp_asked *asked)
 		if (strcmp(method, "POST") == 0)
 			check_request(request.body, request.size, kind_of(&request));
 	}
-	mcp_request_fini(&request);
+	cj_free(&request.body);
 	config_fini(&options);
 }
 

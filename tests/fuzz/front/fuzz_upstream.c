@@ -127,7 +127,7 @@ static void take_file(struct bytes in)
 			assert(!s->url || servers_file_split_url(s->url, &address, &err) == 0);
 		}
 	}
-	servers_file_fini(&f);
+	arena_fini(&f.arena);
 }
 
 /* A pattern, then names, a line each. */

@@ -72,7 +72,7 @@ static int write_call(struct fixture *f, const char *arguments)
 	} else {
 		memcpy(f->text, request.body, request.size + 1);
 	}
-	mcp_request_fini(&request);
+	cj_free(&request.body);
 	return rc;
 }
 

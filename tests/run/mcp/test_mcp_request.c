@@ -37,7 +37,7 @@ static int close_fixture(void **state)
 {
 	struct fixture *f = *state;
 
-	mcp_request_fini(&f->request);
+	cj_free(&f->request.body);
 	config_fini(&f->config);
 	free(f->wanted);
 	free(f);
@@ -56,7 +56,7 @@ static int write_call(struct fixture *f, enum mcp_tool_kind kind, const char *ar
 	f->err = (struct cj_error){ 0 };
 	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &f->err),
 			 0);
-	mcp_request_fini(&f->request);
+	cj_free(&f->request.body);
 	return mcp_request_write(&f->request, &tool, &given, node, "ID", &f->err);
 }
 

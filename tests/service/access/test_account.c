@@ -21,7 +21,6 @@ static int set_up(void **state)
 {
 	static struct world w;
 	memset(&w, 0, sizeof(w));
-	accounts_init(&w.accounts);
 	callers_init(&w.callers);
 	*state = &w;
 	return 0;

@@ -84,7 +84,7 @@ static bool opens(const char *token, const char *name)
 {
 	static struct accounts accounts;
 	const struct caller_row *row = callers_find_token(&config.callers, token, strlen(token));
-	accounts_init(&accounts);
+	accounts.count = 0;
 	const struct account *a = row ? account_of_row(&accounts, row, 1) : NULL;
 	return a && strcmp(a->name, name) == 0;
 }

@@ -131,7 +131,6 @@ static const struct zygotes_limits limits = { .children = 3, .age_ms = 5000 };
 static int set_up(void **state)
 {
 	world = (struct world){ .now_ms = 1000, .stamp = 7, .expected = "python" };
-	zygotes_init(&world.zygotes, &(struct zygotes){ 0 });
 	zygotes_configure(&world.zygotes, rows, 2, &limits);
 	*state = &world;
 	return 0;

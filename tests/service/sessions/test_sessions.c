@@ -26,7 +26,7 @@ static int set_up(void **state)
 
 	w = (struct world){ .rights = { .sessions = 3 },
 			    .trace = { .request_id = "r", .traceparent = "t" } };
-	sessions_init(&w.sessions, NULL, NULL);
+	TAILQ_INIT(&w.sessions.entries);
 	runs_init(&w.runs);
 	sessions_set_limits(
 	    &w.sessions, &(struct sessions_limits){

@@ -230,7 +230,7 @@ int cli_session_ask(struct session_call *c, const char *method, const char *cons
 	char url[REMOTE_URL_MAX];
 	struct remote_fetch fetch = {
 		.socket = c->socket,
-		.message = { .method = method, .path = url, .accept = "application/json" },
+		.message = { .method = method, .path = url },
 	};
 
 	if (cli_session_url(url, parts, query, err) < 0)

@@ -85,10 +85,7 @@ static int put_fd(struct session_call *c, const char *path, bool is_executable, 
 	char url[REMOTE_URL_MAX];
 	struct remote_fetch f = {
 		.socket = c->socket,
-		.message = { .method = "PUT",
-			     .path = url,
-			     .accept = "application/json",
-			     .type = BYTES },
+		.message = { .method = "PUT", .path = url, .type = BYTES },
 	};
 
 	if (fd_read_all(fd, FILE_MAX, &a, &text, &f.message.body.size, path, err) < 0)

@@ -48,7 +48,7 @@ void broker_close(struct broker *b)
 	b->servers = NULL;
 	json_writer_destroy(&b->catalogue);
 	arena_fini(&b->arena);
-	servers_file_fini(&b->file);
+	arena_fini(&b->file.arena);
 }
 
 void broker_want_list(struct broker *b)

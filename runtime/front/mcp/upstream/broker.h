@@ -94,12 +94,10 @@ void broker_calls_cancel(struct broker_calls *c);
  */
 struct broker_stream {
 	struct broker_calls calls;
-	struct mcp_stdio stdio;
+	struct mcp_stdio stdio; /* when it is over, the owner calls broker_stream_close() */
 };
 
 /* *s is zeroed.  Takes the descriptor, of a connected stream socket, also when it fails. */
 int broker_stream_open(struct broker_stream *s, struct broker *b, int fd, struct cj_error *err);
-/* The other side has closed it: the owner calls broker_stream_close(). */
-bool broker_stream_is_over(const struct broker_stream *s);
 /* Its calls are cancelled. */
 void broker_stream_close(struct broker_stream *s);

@@ -34,7 +34,7 @@ static void answer(struct broker_calls *c, uint64_t id, const struct json_node *
 		json_member_node(w, "result", value);
 	}
 	json_close_object(w);
-	bool is_whole = w && json_writer_take(w, &text, &err) == 0;
+	bool is_whole = json_writer_take(w, &text, &err) == 0;
 	if (is_whole && text.size < CALL_ANSWER_MAX)
 		c->answer(c, id, text.bytes, text.size);
 	else if (error)
@@ -181,11 +181,6 @@ int broker_stream_open(struct broker_stream *s, struct broker *b, int fd, struct
 	s->stdio =
 	    (struct mcp_stdio){ .loop = b->loop, .owner = s, .line = on_line, .cut = on_cut };
 	return mcp_stdio_open_fds(&s->stdio, fd, fd, err);
-}
-
-bool broker_stream_is_over(const struct broker_stream *s)
-{
-	return s->stdio.is_over;
 }
 
 void broker_stream_close(struct broker_stream *s)

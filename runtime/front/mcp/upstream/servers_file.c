@@ -364,8 +364,3 @@ int servers_file_read(struct servers_file *f, const char *path, struct cj_error 
 		return -err->code;
 	return servers_file_parse(f, path, text, size, err);
 }
-
-void servers_file_fini(struct servers_file *f)
-{
-	arena_fini(&f->arena);
-}

@@ -41,7 +41,7 @@ struct servers_file {
 /*
  * servers_file_parse - the text of a file.  No system calls.
  *
- * Owns:  the caller calls servers_file_fini(), also after a failure.  Borrows the path.
+ * Owns:  the arena is the caller's to end, also after a failure.  Borrows the path.
  * Fails: EINVAL with the line, the server and the key.
  */
 int servers_file_parse(struct servers_file *f, const char *path, const char *text, size_t size,
@@ -49,7 +49,6 @@ int servers_file_parse(struct servers_file *f, const char *path, const char *tex
 
 /* The same of a file. */
 int servers_file_read(struct servers_file *f, const char *path, struct cj_error *err);
-void servers_file_fini(struct servers_file *f);
 
 /*
  * The address of an http:// URL on this machine: "localhost", 127.x.x.x or [::1], a port, a path

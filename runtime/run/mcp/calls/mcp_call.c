@@ -146,7 +146,7 @@ static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct
 		rc = c->place->start(c->place->context, &c->run, take_ptr(request.body),
 				     request.size, err);
 	}
-	mcp_request_fini(&request);
+	cj_free(&request.body);
 	return rc;
 }
 

@@ -40,7 +40,7 @@ static void the_format_of_mcp_hosts_is_read(void **state)
 	assert_string_equal(f.servers[1].url, "http://localhost:8080/mcp");
 	assert_string_equal(f.servers[1].headers.items[0], "X-Key: k");
 	assert_int_equal(f.servers[1].timeout_ms, 0);
-	servers_file_fini(&f);
+	arena_fini(&f.arena);
 }
 
 static void the_members_of_a_jail_are_options(void **state)
@@ -65,7 +65,7 @@ static void the_members_of_a_jail_are_options(void **state)
 		assert_string_equal(jail->items[i], wanted[i]);
 	assert_true(f.servers[0].is_jailed && f.servers[1].is_jailed && !f.servers[2].is_jailed);
 	assert_int_equal(f.servers[1].jail.count, 0);
-	servers_file_fini(&f);
+	arena_fini(&f.arena);
 }
 
 struct wrong {
@@ -81,7 +81,7 @@ static void assert_all_refused(const struct wrong *rows, size_t count)
 			fail_msg("accepted: %s", rows[i].text);
 		if (!strstr(err.msg, rows[i].error) || !strstr(err.msg, "servers.json:1:"))
 			fail_msg("%s: %s", rows[i].text, err.msg);
-		servers_file_fini(&f);
+		arena_fini(&f.arena);
 	}
 }
 

@@ -82,11 +82,11 @@ int profile_apply(struct config *c, const char *path, const struct setting *s,
 /* Keys that stand in an object of this name. */
 static bool is_group(const char *name)
 {
-	size_t size = strlen(name);
-	for (size_t i = 0; i < settings_count; i++)
-		if (settings[i].key && strncmp(settings[i].key, name, size) == 0 &&
-		    settings[i].key[size] == '.')
+	for (size_t i = 0; i < settings_count; i++) {
+		const char *below = settings[i].key ? text_after(settings[i].key, name) : NULL;
+		if (below && *below == '.')
 			return true;
+	}
 	return false;
 }
 

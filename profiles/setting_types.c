@@ -141,16 +141,15 @@ int set_directory(struct config *c, const struct setting *s, const char *text, s
 
 int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err)
 {
-	static const char keyword[] = "inline";
-	const size_t size = sizeof(keyword) - 1;
+	const char *rest = text_after(text, "inline");
 
 	*out_bytes = 0;
-	if (strncmp(text, keyword, size) != 0 || (text[size] != ':' && text[size] != '\0'))
+	if (!rest || (*rest != ':' && *rest != '\0'))
 		return 0;
 	*out_bytes = ARTIFACTS_INLINE_MAX;
-	if (text[size] == '\0')
+	if (*rest == '\0')
 		return 0;
-	return parse_size_within(text + size + 1, 1, ARTIFACTS_INLINE_MAX, out_bytes, err);
+	return parse_size_within(rest + 1, 1, ARTIFACTS_INLINE_MAX, out_bytes, err);
 }
 
 /* The last one counts, whichever kind. */

@@ -149,13 +149,12 @@ int guard_check_mounts(const struct guard *g, int fd, struct cj_error *err)
 	auto_file FILE *file = fopen("/proc/self/mountinfo", "re");
 	if (!file || !fd_real_path(fd, top))
 		return cj_fail(err, errno, "list the mounts below it");
-	const size_t size = strlen(top);
 	while (getline(&line, &room, file) > 0) {
 		const char *place = text_mount_place(line);
 		if (!place)
 			return cj_fail(err, EPROTO, "read the place of a mount");
-		if (strncmp(place, top, size) == 0 && place[size] == '/' &&
-		    check_mount(g, place, err) < 0)
+		const char *below = text_after(place, top);
+		if (below && *below == '/' && check_mount(g, place, err) < 0)
 			return -err->code;
 	}
 	return ferror(file) ? cj_fail(err, errno, "list the mounts below it") : 0;

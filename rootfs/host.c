@@ -11,6 +11,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 /* clang-format off */
 const char *const host_paths[] = {
@@ -231,10 +232,8 @@ static int open_row(struct host *h, const char *path, struct cj_error *err)
 
 static bool is_of(const struct host_family *family, const char *name)
 {
-	size_t size = strlen(name), prefix = strlen(family->prefix),
-	       suffix = strlen(family->suffix);
-	return size > prefix + suffix && strncmp(name, family->prefix, prefix) == 0 &&
-	       strcmp(name + size - suffix, family->suffix) == 0;
+	return strlen(name) > strlen(family->prefix) + strlen(family->suffix) &&
+	       text_begins_with(name, family->prefix) && text_ends_with(name, family->suffix);
 }
 
 /* The family's rows at "/etc/NAME". */

@@ -12,6 +12,7 @@
 #include "rootfs/rootfs_parts.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 
 /* 4 MiB are 64 pages where they are largest: more than the files made here and the mount points
  * need; a limit against mistakes. */
@@ -40,10 +41,9 @@ const char *skeleton_follow(const char *path, struct arena *a)
 {
 	for (size_t i = 0; i < COUNT_OF(common_links); i++) {
 		const char *place = common_links[i].place;
-		size_t size = strlen(common_links[i].path);
-		if (place && strncmp(path + 1, common_links[i].path, size) == 0 &&
-		    (path[1 + size] == '\0' || path[1 + size] == '/'))
-			return arena_printf(a, "%s%s", place, path + 1 + size);
+		const char *below = text_path_below(path + 1, common_links[i].path);
+		if (place && below)
+			return arena_printf(a, "%s%s", place, below);
 	}
 	return path;
 }

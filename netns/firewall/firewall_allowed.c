@@ -245,22 +245,17 @@ void firewall_add_named_rules(struct nft_batch *b, const char *chain,
 		const struct firewall_rule rule = { chain, f, protocols[p] };
 		const bool is_udp = is_checked && protocols[p] == IPPROTO_UDP;
 
-		begin_rule(b, &rule);
-		if (is_udp)
-			match_unchecked_ports(b);
-		firewall_load_destination(b, f);
-		nft_match_set(b, f->named);
-		nft_refresh(b, f->named);
-		nft_rule_end_with(b, NFT_RETURN, NULL);
-		if (protocols[p] == f->icmp)
-			continue;
-		begin_rule(b, &rule);
-		if (is_udp)
-			match_unchecked_ports(b);
-		firewall_load_destination(b, f);
-		load_port(b, &rule, NFT_REG32_00 + f->ip_bytes / 4);
-		nft_match_set(b, f->named_ports);
-		nft_refresh(b, f->named_ports);
-		nft_rule_end_with(b, NFT_RETURN, NULL);
+		for (int has_port = 0; has_port <= (protocols[p] != f->icmp); has_port++) {
+			const char *set = has_port ? f->named_ports : f->named;
+			begin_rule(b, &rule);
+			if (is_udp)
+				match_unchecked_ports(b);
+			firewall_load_destination(b, f);
+			if (has_port)
+				load_port(b, &rule, NFT_REG32_00 + f->ip_bytes / 4);
+			nft_match_set(b, set);
+			nft_refresh(b, set);
+			nft_rule_end_with(b, NFT_RETURN, NULL);
+		}
 	}
 }

@@ -19,6 +19,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/kernel/process/capabilities.h"
 #include "runtime/kernel/process/privileges.h"
 
@@ -154,12 +155,9 @@ static int show_proc(struct cj_error *err)
 
 static bool is_shown(const char *path)
 {
-	for (size_t i = 0; i < COUNT_OF(places); i++) {
-		size_t size = strlen(places[i]);
-		if (strncmp(path, places[i], size) == 0 &&
-		    (path[size] == '/' || path[size] == '\0'))
+	for (size_t i = 0; i < COUNT_OF(places); i++)
+		if (text_path_below(path, places[i]))
 			return true;
-	}
 	return false;
 }
 

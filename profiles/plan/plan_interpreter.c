@@ -10,6 +10,7 @@
 #include "profiles/plan/env_file.h"
 #include "profiles/plan/plan_parts.h"
 #include "profiles/profile.h"
+#include "runtime/base/text.h"
 
 /* What an interpreter needs beside its heap: machine code, stacks, buffers. */
 #define BESIDE_HEAP_MIN (96u << 20)
@@ -93,9 +94,7 @@ static const char *read_version(struct planner *p, const char *layer, const char
 			return NULL;
 		target[size] = '\0';
 		name = arena_strdup(&p->c->arena, paths_name(target));
-		const char *minor = name && strncmp(name, PYTHON ".", strlen(PYTHON ".")) == 0
-					? name + strlen(PYTHON ".")
-					: NULL;
+		const char *minor = name ? text_after(name, PYTHON ".") : NULL;
 		if (minor && minor[0] != '\0' && minor[strspn(minor, DIGITS)] == '\0')
 			return name;
 	}

@@ -339,8 +339,14 @@ static bool is_ours(const struct image_descriptor *d)
 	       (!d->os || strcmp(d->os, "linux") == 0);
 }
 
-static int reject_choice(size_t count, const char *ref, struct cj_error *err)
+/* `count` fit, of which `found` is the last. */
+static int take_only(size_t count, size_t found, const char *ref, size_t *out_index,
+		     struct cj_error *err)
 {
+	if (count == 1) {
+		*out_index = found;
+		return 0;
+	}
 	if (count == 0 && ref)
 		return cj_reject(err, "there is no image '%s' for %s", ref, image_architecture());
 	if (count == 0)
@@ -363,10 +369,7 @@ int image_choose(const struct image_descriptors *list, const char *ref, size_t *
 		found = i;
 		count++;
 	}
-	if (count != 1)
-		return reject_choice(count, ref, err);
-	*out_index = found;
-	return 0;
+	return take_only(count, found, ref, out_index, err);
 }
 
 int image_choose_archived(const struct image_archive *list, const char *ref, size_t *out_index,
@@ -379,8 +382,5 @@ int image_choose_archived(const struct image_archive *list, const char *ref, siz
 		found = i;
 		count++;
 	}
-	if (count != 1)
-		return reject_choice(count, ref, err);
-	*out_index = found;
-	return 0;
+	return take_only(count, found, ref, out_index, err);
 }

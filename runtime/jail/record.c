@@ -19,6 +19,7 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/text.h"
 #include "runtime/jail/private_dir.h"
 #include "runtime/kernel/cgroup/cgroup.h"
 #include "runtime/kernel/process/process_tree.h"
@@ -191,8 +192,7 @@ static bool is_own_leaf(const struct record *r)
 {
 	char tail[sizeof("/cejail-") + ID_MAX];
 	(void)snprintf(tail, sizeof(tail), "/cejail-%s", r->id);
-	size_t size = strlen(r->cgroup_path), tail_size = strlen(tail);
-	return size > tail_size && strcmp(r->cgroup_path + size - tail_size, tail) == 0;
+	return text_ends_with(r->cgroup_path, tail) && strlen(r->cgroup_path) > strlen(tail);
 }
 
 /* 1: removed what a dead run left; 0: there is nothing to remove, or it is not possible now. */

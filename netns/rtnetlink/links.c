@@ -84,15 +84,6 @@ static void configure(struct rtbatch *b, const struct rtmsg_link *link, enum own
 	rtmsg_configure(b, link, settings, n);
 }
 
-/* Opens the namespace that a socket was opened in. */
-static int open_netns_of(int route_fd, struct cj_error *err)
-{
-	int ns_fd = ioctl(route_fd, SIOCGSKNS);
-	if (ns_fd < 0)
-		return cj_fail(err, errno, "open the network namespace of a socket (SIOCGSKNS)");
-	return ns_fd;
-}
-
 static int hint_veth(struct cj_error *err)
 {
 	if (err->code == EOPNOTSUPP)
@@ -195,9 +186,9 @@ static int find_index(int route_fd, struct rtmsg_link *link, struct cj_error *er
 static int plug_create(int host_fd, int gateway_fd, struct rtmsg_link *host_end, unsigned mtu,
 		       struct cj_error *err)
 {
-	auto_fd int gateway_ns_fd = open_netns_of(gateway_fd, err);
+	auto_fd int gateway_ns_fd = ioctl(gateway_fd, SIOCGSKNS);
 	if (gateway_ns_fd < 0)
-		return gateway_ns_fd;
+		return cj_fail(err, errno, "open the network namespace of a socket (SIOCGSKNS)");
 
 	struct rtbatch b = { 0 };
 	struct rtbatch_link seen = { 0 };

@@ -302,11 +302,6 @@ static const char *count_name(struct filter_watch *w, const char *name)
 	return w->names[at];
 }
 
-static void stop(struct filter_watch *w)
-{
-	cj_close(&w->listener_fd);
-}
-
 /*
  * The kernel refuses the listener, which it should not.  From here on it refuses these calls
  * itself, with ENOSYS, and they are not counted.
@@ -314,7 +309,7 @@ static void stop(struct filter_watch *w)
 static void give_up(struct filter_watch *w)
 {
 	w->is_complete = false;
-	stop(w);
+	cj_close(&w->listener_fd);
 }
 
 /* Is there a notification?  Closes the listener when no process is left that could send one. */
@@ -325,7 +320,7 @@ static bool has_request(struct filter_watch *w)
 		return false;
 	if (poll_fd.revents & POLLIN)
 		return true;
-	stop(w); /* POLLHUP: the last process under the filter has ended */
+	cj_close(&w->listener_fd); /* POLLHUP: the last process under the filter has ended */
 	return false;
 }
 
@@ -533,7 +528,7 @@ void filter_watch_destroy(struct filter_watch **slot)
 	struct filter_watch *w = *slot;
 	if (!w)
 		return;
-	stop(w);
+	cj_close(&w->listener_fd);
 	cj_free(&w->request);
 	cj_free(&w->response);
 	cj_free(slot);

@@ -282,8 +282,8 @@ static int live(struct jail *j, struct cj_error *err)
 }
 
 /*
- * Returns when there is no supervisor.  It kills an init that is alone: to end by itself, init would
- * take the namespaces apart, for a millisecond, on the very processor on which the supervisor has
+ * Returns when there is no supervisor.  It kills an init that is alone.  If init ended by itself, it
+ * would take the namespaces apart, for a millisecond, on the processor on which the supervisor has
  * just been woken.
  */
 static void await_kill(const struct step_link *link)

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
@@ -78,12 +77,7 @@ static bool start_unit(void)
 			(void)execv(systemctls[i], (char *const *)args);
 		_exit(1);
 	}
-	if (pid < 0)
-		return false;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return pid > 0 && sys_waitpid(pid, &status, 0) == pid && child_exit_status(status) == 0;
 }
 
 /* The service's messages.  A service that could not start leaves its reason there. */
@@ -142,7 +136,8 @@ static int start_process(struct session_call *c, struct cj_error *err)
 	if (log_fd < 0 || libexec_find("serve", path, err) < 0)
 		return -err->code;
 	off_t from = lseek(log_fd, 0, SEEK_END);
-	pid_t pid = fork();
+	auto_fd int pid_fd = -1;
+	pid_t pid = child_fork(&pid_fd);
 	if (pid == 0) {
 		/* It keeps the environment, which the profiles of this user depend on. */
 		static const char *const args[] = { "cejail-serve", "--until-idle", NULL };
@@ -157,9 +152,6 @@ static int start_process(struct session_call *c, struct cj_error *err)
 	}
 	if (pid < 0)
 		return cj_fail(err, errno, "start a service");
-	auto_fd int pid_fd = sys_pidfd_open(pid);
-	if (pid_fd < 0)
-		return cj_fail(err, errno, "watch the new service");
 	log_debug("started a service for this user, process %d", (int)pid);
 	int rc = await_service(c, pid_fd, err);
 	return rc < 0 && err->code == 0 ? explain_end(c, log_fd, from, err) : rc;

@@ -282,9 +282,9 @@ static int live(struct jail *j, struct cj_error *err)
 }
 
 /*
- * Returns when there is no supervisor.  It kills an init that is alone.  If init ended by itself, it
- * would take the namespaces apart, for a millisecond, on the processor on which the supervisor has
- * just been woken.
+ * Returns when there is no supervisor.  It kills an init that is alone.  If init ended by itself,
+ * it would take the namespaces apart, for a millisecond, on the processor on which the supervisor
+ * has just been woken.
  */
 static void await_kill(const struct step_link *link)
 {

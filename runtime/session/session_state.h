@@ -27,7 +27,10 @@ struct session;
 #define SESSION_RULES_MAX  (64u << 10)
 #define SESSION_DENIED_MAX 32 /* of different refused calls that are counted for one exec */
 
-/* How far an exec has come.  Written by its worker; EXEC_RESERVED by the keeper. */
+/*
+ * How far an exec has come, as its worker tells it in the memory that it shares with the keeper;
+ * the keeper writes EXEC_RESERVED.  What the keeper makes of it is enum slot_state.
+ */
 enum exec_state {
 	EXEC_RESERVED,      /* its worker has not finished */
 	EXEC_LEFT,          /* finished; the main process ended, others may have stayed */
@@ -88,6 +91,8 @@ struct session_shared {
 };
 
 /*
+ * The keeper's view of an exec and its processes; nobody else sees it.
+ *
  *	          an exec is reserved          its worker ended without jail_wait()
  *	FREE ------------------------> RUNNING ----------------------------------> KILLING
  *	  |                            ^  | ^                                       ^   |

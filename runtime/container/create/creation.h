@@ -191,6 +191,8 @@ int container_spawn(struct creation *c, struct cj_error *err);
  */
 int container_spawn_map_ids(const struct oci_linux *config, pid_t pid, struct cj_error *err);
 
+/* --- container_init.c ----------------------------------------------------------------------- */
+
 /*
  * container_init_main - the container's first process, from clone3(2) to its execve(2).
  *

@@ -36,8 +36,8 @@ struct remote_request {
  * remote_request_gather - fill *out.
  *
  * Data read lives in the arena of call->config, which has no profile.  An empty directory is not
- * sent, and *warnings says so.  Standard input of an exec is not read: remote_input_serve() sends
- * it.
+ * sent, and *warnings says so.  Standard input of an exec is not read: remote_input_start() has it
+ * sent.
  * Fails: among others, a symbolic link in a directory, whose target the service could not know.
  */
 int remote_request_gather(const struct remote_call *call, struct remote_request *out,

@@ -105,6 +105,8 @@ int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err);
  */
 void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err);
 
+/* --- init.c --- */
+
 /*
  * init_network_open - network_open(), and with a link its step for jail_network_enter().
  *

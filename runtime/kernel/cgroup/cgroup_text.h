@@ -27,7 +27,7 @@ const char *cgroup_text_leaf_id(const char *path);
 /* The child to which the processes of a leaf's parent move (cgroup_tree.h). */
 #define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
 
-/* The children of a session's leaf: init's, and "eN" for each exec (session/session_cgroup.h). */
+/* The children of a session's leaf: init's, and "eN" for each exec (session/session_cgroup.c). */
 #define CGROUP_INIT_LEAF   "init"
 #define CGROUP_EXEC_PREFIX "e"
 bool cgroup_text_is_child(const char *name);

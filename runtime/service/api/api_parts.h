@@ -202,6 +202,7 @@ void api_begin_stdin(struct api_call *c);
 void api_put_stdin(struct api_call *c);
 void api_answer_exec_call(struct api_call *c);
 
+/* api_sessions.c */
 void api_get_file(struct api_call *c);
 void api_begin_put(struct api_call *c);
 void api_put_file(struct api_call *c);

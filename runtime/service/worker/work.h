@@ -2,7 +2,7 @@
 /*
  * work - what a worker does with its job: reads it, plans and runs it, sends the result.
  *
- * A worker of a run (worker.h) and a worker of an exec in a session (keeper/keeper_worker.c) share
+ * A worker of a run (worker.c) and a worker of an exec in a session (keeper/keeper_worker.c) share
  * this code.  They differ in where the jail comes from.
  */
 #pragma once

@@ -80,8 +80,8 @@ int capabilities_of_self(uint64_t *out, struct cj_error *err)
 	return 0;
 }
 
-/* 1: this kernel knows no such capability, nor any after it; the caller verifies that.  A process
- * without CAP_SETPCAP may have a smaller set already. */
+/* 1: this kernel says that it knows no such capability, nor any after it; check_bounding() finds
+ * out.  A process without CAP_SETPCAP may have a smaller set already. */
 static int drop_bounding(unsigned long cap, struct cj_error *err)
 {
 	if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0)
@@ -94,30 +94,37 @@ static int drop_bounding(unsigned long cap, struct cj_error *err)
 	return cj_fail(err, code, "drop capability %lu from the bounding set", cap);
 }
 
+/* Returns the first capability that the kernel does not know, as it says. */
 static int drop_others(uint64_t bounding, struct cj_error *err)
 {
-	int rc = 0;
-	for (unsigned long cap = 0; rc == 0 && cap < CAPS_MAX; cap++)
+	int rc = 0, cap = 0;
+	for (; cap < CAPS_MAX; cap++) {
 		if (!(bounding >> cap & 1))
-			rc = drop_bounding(cap, err);
-	return rc < 0 ? rc : 0;
+			rc = drop_bounding((unsigned long)cap, err);
+		if (rc != 0)
+			break;
+	}
+	return rc < 0 ? rc : cap;
 }
 
-static int check_bounding(uint64_t now, uint64_t bounding, struct cj_error *err)
+static int check_bounding(uint64_t now, uint64_t bounding, int unknown, struct cj_error *err)
 {
-	return (now & ~bounding) != 0
-		   ? cj_fail(err, EPERM, "verify the bounding set of capabilities")
-		   : 0;
+	if ((now & ~bounding) == 0)
+		return 0;
+	return unknown < CAPS_MAX && (now >> unknown & 1)
+		   ? cj_fail(err, EINVAL, "drop capability %d from the bounding set", unknown)
+		   : cj_fail(err, EPERM, "verify the bounding set of capabilities");
 }
 
 int capabilities_bound(uint64_t bounding, int proc_fd, struct cj_error *err)
 {
 	struct self_mask now = { .name = "CapBnd" };
 	uint64_t known = 0;
-	if (drop_others(bounding, err) < 0 ||
+	const int unknown = drop_others(bounding, err);
+	if (unknown < 0 ||
 	    (!self_status_masks(proc_fd, &now, 1) && read_bounding(&known, &now.value, err) < 0))
 		return -err->code;
-	return check_bounding(now.value, bounding, err);
+	return check_bounding(now.value, bounding, unknown, err);
 }
 
 int capabilities_apply(const struct capabilities *caps, uint64_t kept, struct cj_error *err)
@@ -153,17 +160,18 @@ int capabilities_drop_all(int proc_fd, struct cj_error *err)
 				       [BOUNDING] = { .name = "CapBnd" } };
 	const struct capabilities none = { 0 };
 	uint64_t known = 0, bounding = 0;
-	if (drop_others(0, err) < 0 || write_sets(&none, err) < 0)
+	const int unknown = drop_others(0, err);
+	if (unknown < 0 || write_sets(&none, err) < 0)
 		return -err->code;
 	if (!self_status_masks(proc_fd, now, SETS))
 		return read_bounding(&known, &bounding, err) < 0 ||
-			       check_bounding(bounding, 0, err) < 0
+			       check_bounding(bounding, 0, unknown, err) < 0
 			   ? -err->code
 			   : capabilities_apply(&none, 0, err);
 	for (size_t i = 0; i < BOUNDING; i++)
 		if (now[i].value != 0)
 			return cj_fail(err, EPERM, "verify the capabilities");
-	return check_bounding(now[BOUNDING].value, 0, err);
+	return check_bounding(now[BOUNDING].value, 0, unknown, err);
 }
 
 int capabilities_raise(const struct capabilities *caps, uint64_t more, struct cj_error *err)

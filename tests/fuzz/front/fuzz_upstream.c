@@ -32,8 +32,8 @@ static void send_line(struct upstream *u, const struct upstream_message *m)
 	struct cj_error err = { 0 };
 
 	(void)u;
-	assert(is_open && !memchr(m->line, '\n', m->size));
-	assert(json_parse_capped("line", m->line, m->size, &a, &root, &err) == 0);
+	assert(is_open && !memchr(m->line.bytes, '\n', m->line.size));
+	assert(json_parse_capped("line", m->line.bytes, m->line.size, &a, &root, &err) == 0);
 	assert(strcmp(json_get_text(root, "jsonrpc"), "2.0") == 0);
 }
 

@@ -244,8 +244,10 @@ void firewall_add_named_rules(struct nft_batch *b, const char *chain,
 	for (size_t p = 0; p < sizeof(protocols); p++) {
 		const struct firewall_rule rule = { chain, f, protocols[p] };
 		const bool is_udp = is_checked && protocols[p] == IPPROTO_UDP;
+		const int sets = protocols[p] == f->icmp ? 1 : 2;
 
-		for (int has_port = 0; has_port <= (protocols[p] != f->icmp); has_port++) {
+		for (int i = 0; i < sets; i++) {
+			const bool has_port = i == 1;
 			const char *set = has_port ? f->named_ports : f->named;
 			begin_rule(b, &rule);
 			if (is_udp)

@@ -218,9 +218,10 @@ def _():
 def _():
     with Folder() as f:
         process, path = running(f, "r", "sleep 0.1; echo last; exit 3", "-t", scaled(30))
-        inside = children_of(process.pid)
+        inside = [pid for init in children_of(process.pid) for pid in children_of(init)]
+        true(inside, "the program runs")
         stop(process.pid)
-        wait_until(lambda: all("(Z)" in (describe_process(pid) or "(Z)") for pid in inside), "the end of init")
+        wait_until(lambda: all(describe_process(pid) is None for pid in inside), "the end of the program")
         resume(process.pid)
         finish(process, 10)
         value = read_result(path)

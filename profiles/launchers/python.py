@@ -424,7 +424,9 @@ def begin_trial():
     """
     atexit._clear()  # what modules do at their end may concern more than this process
     os.dup2(os.open(NULL, os.O_WRONLY), 1)
-    return pipe_with(f"0\0001\0{FDS}/{pipe_with(b'print(1)')}\0".encode())
+    program = f"{FDS}/{pipe_with(b'print(1)')}"
+    # no input, and "tools": it has no descriptor CALLS that could be closed
+    return pipe_with(f"0\0001\0{program}\0".encode())
 
 
 def end_trial():

@@ -263,6 +263,7 @@ static const struct stage init_stages[] = {
 };
 /* clang-format on */
 
+/* Returns 1 if no process but this one is left. */
 static int live(struct jail *j, struct cj_error *err)
 {
 	if (stages_enter(j, init_stages, COUNT_OF(init_stages), err) < 0) {

@@ -266,7 +266,7 @@ void check_apparmor(struct finding *f)
 	if (report_no_profile(f, is_on("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
 			      label))
 		return;
-	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
+	for (size_t i = 0; i < COUNT_OF(profiles) && !profile; i++)
 		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
 			profile = profiles[i];
 	report_apparmor(f, is_on("/sys/module/apparmor/parameters/enabled"), profile);
@@ -345,7 +345,7 @@ static void ask_pasta(const struct outcome *first, char *out, size_t size)
 	static const char *const starts[] = { "pasta ended at its start", "pasta made no link",
 					      "pasta read no packet" };
 	for (size_t i = 0; i < second.warnings.count; i++)
-		for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++) {
+		for (size_t k = 0; k < COUNT_OF(starts); k++) {
 			const char *at = strstr(second.warnings.items[i], starts[k]);
 			if (at)
 				(void)snprintf(out, size, "%s", at + strlen("pasta "));
